@@ -1,0 +1,45 @@
+#include "flux/base/buffer.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+
+#include "flux/base/check.h"
+
+namespace flux {
+namespace {
+constexpr size_t kHugePage = 2U << 20;
+size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+}  // namespace
+
+void* allocate_aligned(size_t bytes) {
+  if (bytes == 0) return nullptr;
+  if (bytes < kHugePage) {
+    void* memory = std::aligned_alloc(64, round_up(bytes, 64));
+    FLUX_CHECK(memory != nullptr, "out of memory: {} bytes", bytes);
+    return memory;
+  }
+  // Over-reserve, then give back both ends, so that the mapping starts on a huge page.
+  const size_t size = round_up(bytes, kHugePage);
+  auto* raw = static_cast<char*>(mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  FLUX_CHECK(raw != MAP_FAILED, "out of memory: {} bytes", bytes);
+  auto* start =
+      reinterpret_cast<char*>(round_up(reinterpret_cast<uintptr_t>(raw), kHugePage));
+  if (start > raw) munmap(raw, static_cast<size_t>(start - raw));
+  const size_t tail = static_cast<size_t>(raw + kHugePage - start);
+  if (tail > 0) munmap(start + size, tail);
+  madvise(start, size, MADV_HUGEPAGE);
+  return start;
+}
+
+void free_aligned(void* memory, size_t bytes) {
+  if (memory == nullptr) return;
+  if (bytes < kHugePage) {
+    std::free(memory);
+  } else {
+    munmap(memory, round_up(bytes, kHugePage));
+  }
+}
+
+}  // namespace flux

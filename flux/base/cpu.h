@@ -1,0 +1,9 @@
+// What this CPU can do, asked once at run time; kernels are chosen by it.
+#pragma once
+
+namespace flux {
+bool cpu_has_avx512();       // F, BW, DQ and VL
+bool cpu_has_avx512_bf16();  // implies cpu_has_avx512()
+// True when the CPU runs the x86-64-v3 code this binary is made of.
+bool cpu_has_baseline();
+}  // namespace flux

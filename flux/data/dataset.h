@@ -1,0 +1,62 @@
+// Dataset: files to batches. scan() cuts files into a Geometry; a BlockReader reads one block.
+//
+// Threads: scan() may use `threads` of them and joins them before it returns. A Dataset is
+// immutable after open() and shared by all trainer threads. A BlockReader is immutable after
+// open_block(), so several threads may parse different batches of it at once.
+// Failure: kNotFound / kIo for files, kInvalid ("path:line:col: what is wrong, what is allowed")
+// for records. Nothing is skipped silently.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "flux/base/status.h"
+#include "flux/data/batch.h"
+#include "flux/data/geometry.h"
+
+namespace flux {
+
+struct DataOptions {
+  std::string format = "criteo_tsv";
+  uint32_t batch_size = 1000;
+  bool shuffle = true;
+  uint64_t seed = 1;
+  std::string dense_transform = "log1p";  // log1p: log(1 + max(x, 0)) | none
+  // Replaces the sparse features of every example by one key, its record number in the pass: the
+  // counting model, which shows exactly which examples were applied how often.
+  bool key_per_example = false;
+};
+
+// Expands globs ('*', '?', '[..]') in sorted order; a pattern or path without a match is an error.
+Result<std::vector<std::string>> expand_globs(std::span<const std::string> patterns);
+
+class BlockReader {
+ public:
+  virtual ~BlockReader() = default;
+  // Fills *out with batch `batch` of this block, reusing its memory.
+  virtual Status read_batch(uint32_t batch, Batch* out) const = 0;
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  // Cuts `files` anew.
+  static Result<Geometry> scan(std::span<const std::string> files, const DataOptions& options,
+                               unsigned threads);
+  // Opens files as an earlier scan cut them; kStale (with the differences) if a file has changed
+  // its size since.
+  static Result<std::unique_ptr<Dataset>> open(const Geometry& geometry,
+                                               const DataOptions& options);
+  virtual const Geometry& geometry() const = 0;
+  virtual uint32_t slots() const = 0;
+  virtual uint32_t dense() const = 0;
+  // Loads a block and orders it for an epoch.
+  virtual Result<std::unique_ptr<BlockReader>> open_block(uint32_t block,
+                                                          uint32_t epoch) const = 0;
+};
+
+}  // namespace flux

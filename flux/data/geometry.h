@@ -1,0 +1,62 @@
+// Geometry: how the data of one pass is cut, frozen before its first lease.
+//
+// Files are cut into blocks (the unit that is leased, at most kBlockBatches batches) and blocks
+// into batches by position, so that a batch has an identity that does not depend on who trains it.
+// A block never spans files. Record r of a block is its r-th line; batch j of a block holds the
+// records order[j * batch_size ..], where `order` is the block's shuffle for an epoch (the identity
+// when shuffling is off). The hash travels with every lease, push and ledger.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flux/base/status.h"
+
+namespace flux {
+
+constexpr uint32_t kBlockBatches = 32;
+
+struct DataFile {
+  std::string path;
+  uint64_t bytes = 0;     // size on disk
+  uint64_t records = 0;   // lines
+  bool gzip = false;
+};
+
+struct DataBlock {
+  uint32_t file = 0;          // index into Geometry::files
+  uint64_t begin = 0;         // byte offset of the first record, in the uncompressed text
+  uint64_t end = 0;           // one past the last byte
+  uint64_t first_record = 0;  // number of the first record, counted over all files of the pass
+  uint32_t records = 0;       // <= batch_size * kBlockBatches
+};
+
+struct Geometry {
+  std::string format;         // "criteo_tsv"
+  uint32_t batch_size = 0;
+  uint64_t shuffle_seed = 0;  // 0: records keep their order
+  std::vector<DataFile> files;
+  std::vector<DataBlock> blocks;
+
+  uint64_t records() const;
+  uint32_t batches_in(uint32_t block) const;  // 1..kBlockBatches
+  uint64_t batches() const;
+  // Examples in one batch.
+  uint32_t batch_records(uint32_t block, uint32_t batch) const;
+  uint64_t hash() const;
+
+  std::string to_json() const;
+  static Result<Geometry> from_json(std::string_view text);
+};
+
+// Differences a person can act on ("batch_size 1000, was 500"; "data/a.tsv: 10 bytes, was 12"),
+// empty when `now` is `before`.
+std::vector<std::string> geometry_differences(const Geometry& before, const Geometry& now);
+
+// The order of a block's records in one epoch: a permutation of [0, records) drawn from
+// (shuffle_seed, epoch, block), or the identity if shuffle_seed is 0.
+std::vector<uint32_t> block_order(const Geometry& geometry, uint32_t block, uint32_t epoch);
+
+}  // namespace flux

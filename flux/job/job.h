@@ -1,0 +1,71 @@
+// Job: what one job file says, checked and with every default filled in.
+//
+// One table (job/schema.cc) describes every field: name, type, range, default, sentence. Checking,
+// messages, the JSON Schema and the reference page come from it. An unknown, repeated, ill-typed
+// or out-of-range field is refused with file:line:col, the line, a caret, what is allowed and the
+// nearest valid name.
+// Pure but for load_job(), which reads the file. yaml-cpp and its exceptions stay inside job/.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "flux/base/status.h"
+#include "flux/data/dataset.h"
+#include "flux/nn/graph.h"
+#include "flux/optimizer/optimizer.h"
+#include "flux/table/sparse_shard.h"
+
+namespace flux {
+
+// One hour, day or fixed set of files.
+struct PassSpec {
+  std::string name;                // "pass-0" unless named
+  std::vector<std::string> train;  // globs
+};
+
+struct Job {
+  std::string path;                // of the file it came from
+  std::string name = "job";
+  std::string output;              // folder for checkpoints, curve and summary
+  uint64_t seed = 1;
+  uint32_t threads = 0;            // 0: one per core
+  std::string precision = "auto";  // auto | fp32 | bf16
+  bool deterministic = false;      // one thread, pull-ahead 0, same bits every time
+
+  DataOptions data;
+  std::vector<std::string> test;   // globs; empty: no evaluation
+  std::vector<PassSpec> passes;    // at least one; data.train alone makes one pass
+  uint32_t epochs = 1;             // per pass
+  std::vector<std::string> phases = {"train"};
+
+  uint32_t shards = 0;             // virtual shards per table; 0: default
+  std::vector<TableOptions> tables;
+  OptimizerOptions dense_optimizer;
+  std::vector<NodeSpec> layers;    // with origins
+
+  uint32_t pull_ahead = 0;         // batches
+  double checkpoint_every_s = 60;  // 0: only at the end of a pass
+  uint32_t checkpoint_keep = 2;
+};
+
+// `--set a.b=v`: put over the file before it is checked; errors name "--set a.b".
+struct Override {
+  std::string path;
+  std::string value;  // YAML scalar or flow sequence; "x,y" is also taken for a list of strings
+};
+Result<Override> parse_override(const std::string& text);
+
+// All problems of the file at once, one per line block, as one kInvalid.
+Result<Job> load_job(const std::string& path, std::span<const Override> overrides);
+Result<Job> parse_job(const std::string& path, const std::string& text,
+                      std::span<const Override> overrides);
+// The model of a job over data with these features. Errors carry the layer's file:line:col.
+Result<std::shared_ptr<const Graph>> build_graph(const Job& job, uint32_t slots, uint32_t dense);
+
+// JSON Schema (draft 2020-12) of a job file, for editors.
+std::string job_json_schema();
+
+}  // namespace flux

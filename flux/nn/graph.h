@@ -1,0 +1,109 @@
+// Graph: a model as a static graph of operators, apart from any syntax and any engine.
+//
+// A front end (the YAML of job/, later Python) adds nodes through GraphBuilder; finish() infers all
+// shapes and lays every trainable parameter out in one flat dense vector. A Graph is immutable and
+// shared by all threads; nn/net.h executes it.
+// Failure: kInvalid that names the node, its origin ("job.yaml:12:5") and the shapes involved.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "flux/base/status.h"
+
+namespace flux {
+
+using AttrValue = std::variant<int64_t, double, bool, std::string, std::vector<std::string>>;
+
+enum class AttrType : unsigned char { kInt, kFloat, kBool, kString, kStrings };
+
+// One attribute of an operator, as registered by the operator's own file: checks, messages, the
+// JSON Schema and the docs all come from it.
+struct AttrSpec {
+  std::string name;
+  AttrType type = AttrType::kInt;
+  bool required = false;
+  AttrValue default_value{};
+  double min = 0, max = 0;           // for numbers, when min < max
+  std::vector<std::string> choices;  // for strings, when not empty
+  std::string doc;
+};
+
+struct NodeSpec {
+  std::string name;                 // unique in the graph
+  std::string op;                   // registered operator
+  std::vector<std::string> inputs;  // names of nodes
+  std::map<std::string, AttrValue> attrs;
+  std::string origin;               // "file:line:col", for messages
+};
+
+// What the data offers to a model: the graph's sources.
+struct ModelInputs {
+  uint32_t slots = 0;  // sparse features per example
+  uint32_t dense = 0;  // dense features per example
+  std::map<std::string, uint32_t> tables;  // sparse tables: name -> dim
+};
+
+// A trainable dense parameter: `size` floats at `offset` of the flat vector.
+struct Parameter {
+  std::string name;  // "fc1.weight"
+  std::vector<int64_t> shape;
+  size_t offset = 0;
+  size_t size = 0;
+  float init_range = 0;  // uniform in [-init_range, init_range); 0: zeros
+};
+
+struct Node;  // defined in nn/operator.h
+
+class Graph {
+ public:
+  ~Graph();
+  const std::vector<Parameter>& parameters() const;
+  size_t parameter_count() const;  // floats in the flat vector
+  // Initial values: each a hash of (parameter name, index, seed).
+  std::vector<float> initial_parameters(uint64_t seed) const;
+  // Tables the graph reads, in the order that NetInput::tables and NetGradients::tables follow.
+  const std::vector<std::string>& tables() const;
+  const ModelInputs& inputs() const;
+  const std::vector<Node>& nodes() const;
+  // One line per node: name, operator, inputs, shape, parameters. For people; golden-tested.
+  std::string to_text() const;
+  uint64_t hash() const;
+
+ private:
+  friend class GraphBuilder;
+  Graph();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(ModelInputs inputs);
+  ~GraphBuilder();
+  // The node "dense" (the dense features) exists from the start when there are any; so does
+  // "label".
+  Status add(NodeSpec node);
+  // Exactly one node must be a loss. Unused nodes are an error (a person forgot something).
+  Result<std::shared_ptr<const Graph>> finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Operators that a NodeSpec may name, with their attributes, sorted by name.
+struct OperatorInfo {
+  std::string name;
+  std::string doc;
+  int inputs_min = 0, inputs_max = 0;
+  std::vector<AttrSpec> attrs;
+};
+const std::vector<OperatorInfo>& operator_infos();
+
+}  // namespace flux

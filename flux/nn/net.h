@@ -1,0 +1,67 @@
+// Net: one graph made ready to run on one CPU thread, forward and backward.
+//
+// Owns its activations, its copy of the dense parameters in compute precision, and its oneDNN
+// primitives. With bf16 the products run in bf16 with fp32 accumulation; parameters, gradients,
+// loss and everything outside stay fp32.
+// Threads: one Net per thread, used by that thread only. Failure: compile() says what the CPU or
+// the graph lacks; running cannot fail.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "flux/base/status.h"
+#include "flux/nn/graph.h"
+
+namespace flux {
+
+enum class Precision : unsigned char { kFp32, kBf16 };
+
+// "auto" is bf16 where the CPU computes it natively, else fp32.
+Result<Precision> choose_precision(const std::string& wish);
+const char* precision_name(Precision precision);
+
+// The pulled rows of one table for one batch: occurrence (b, s) uses row index[b * slots + s].
+struct TableInput {
+  const float* rows = nullptr;  // [row_count][dim]
+  size_t row_count = 0;
+  const uint32_t* index = nullptr;  // [batch][slots]
+};
+
+struct NetInput {
+  uint32_t batch = 0;             // examples, <= NetOptions::batch_max
+  const float* labels = nullptr;  // [batch], may be null for predict()
+  const float* dense = nullptr;   // [batch][dense]
+  std::vector<TableInput> tables;  // as Graph::tables()
+};
+
+struct NetGradients {
+  float* parameters = nullptr;  // [Graph::parameter_count()], overwritten
+  std::vector<float*> tables;   // each [row_count][dim], overwritten (sum over occurrences)
+};
+
+struct NetOptions {
+  Precision precision = Precision::kFp32;
+  uint32_t batch_max = 1000;
+};
+
+class Net {
+ public:
+  virtual ~Net() = default;
+  static Result<std::unique_ptr<Net>> compile(std::shared_ptr<const Graph> graph,
+                                              const NetOptions& options);
+  virtual const Graph& graph() const = 0;
+  // Takes the flat dense parameters (copied, converted to compute precision).
+  virtual void set_parameters(const float* flat) = 0;
+  // Forward and backward of the mean loss over the batch. Returns the *sum* of the losses;
+  // predictions[b] (probabilities) are written if not null.
+  virtual double train(const NetInput& input, NetGradients* gradients, float* predictions) = 0;
+  // Forward only. Returns the sum of the losses if labels are given, else 0.
+  virtual double predict(const NetInput& input, float* predictions) = 0;
+};
+
+}  // namespace flux

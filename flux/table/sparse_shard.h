@@ -1,0 +1,84 @@
+// SparseShard: the rows of one virtual shard of one sparse table, by key.
+//
+// Hash index -> rows in slabs. A row is [count: uint32][weights: dim floats][optimizer state].
+// `count` is the integer oracle: +1 per occurrence of the key in the data, never decayed, so that
+// after any faults its sum says how often each example was applied.
+// Rows are created by the first push; until then a pull returns the initial value, a hash of
+// (key, seed), and changes nothing.
+// Threads: none inside; the owner holds the shard's lock around every call (pull may run
+// concurrently with pull). Failure: none but out of memory, which aborts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "flux/base/status.h"
+#include "flux/optimizer/optimizer.h"
+
+namespace flux {
+
+using Key = uint64_t;
+
+struct TableOptions {
+  std::string name = "embedding";
+  uint32_t dim = 8;               // floats per row that a model sees, 1..4096
+  std::string init = "uniform";   // uniform in [-init_scale, init_scale) | zero
+  float init_scale = 0.01F;
+  uint64_t seed = 1;
+  OptimizerOptions optimizer;
+};
+
+// The hash that both the shard map and the index draw from: the shard uses its high bits, the
+// index its low bits.
+constexpr uint64_t key_hash(Key key);
+// Shard of a key among `shards` (any number from 1 to 65536).
+constexpr uint32_t shard_of(Key key, uint32_t shards);
+
+class RowArena;  // memory shared by the shards of one table; thread-safe
+
+std::shared_ptr<RowArena> make_row_arena(const TableOptions& options);
+
+class SparseShard {
+ public:
+  // `optimizer` must outlive the shard and be the one that `options` describes.
+  SparseShard(const TableOptions& options, const Optimizer* optimizer,
+              std::shared_ptr<RowArena> arena);
+  ~SparseShard();
+  SparseShard(SparseShard&&) noexcept;
+  SparseShard& operator=(SparseShard&&) noexcept;
+
+  size_t size() const;
+  // weights of keys[i] -> out + i * dim.
+  void pull(std::span<const Key> keys, float* out) const;
+  // Applies gradients[i * dim ..] to keys[i] (created if absent) and adds counts[i] to its count.
+  // Keys are normally unique; a repeated key is applied in order.
+  void push(std::span<const Key> keys, const float* gradients, const uint32_t* counts);
+
+  // Sum of all counts; the oracle of exactly-once.
+  uint64_t count_sum() const;
+  // Calls visit(key, count, weights) for every row, in an order that is fixed by the history.
+  template <typename Visit>
+  void for_each(Visit visit) const;
+
+  // Bytes of one saved row: key (8) + count (4) + (dim + state) floats.
+  size_t saved_row_bytes() const;
+  // Appends every row in saved form, ordered as for_each.
+  void save_rows(std::string* out) const;
+  // Adds rows in saved form to an empty shard; kCorrupt if the bytes are not whole rows, a key
+  // repeats, or a key does not belong to `shard` of `shards`.
+  Status load_rows(std::string_view saved, uint32_t shard, uint32_t shards);
+  // Order-free hash of (key, row) over all rows.
+  uint64_t content_hash() const;
+  // Bytes held for index and rows.
+  size_t memory_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace flux
