@@ -1,15 +1,17 @@
 #include "flux/base/buffer.h"
 
-#include <sys/mman.h>
-
 #include <cstdlib>
+
+#include <sys/mman.h>
 
 #include "flux/base/check.h"
 
 namespace flux {
 namespace {
 constexpr size_t kHugePage = 2U << 20;
-size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+size_t round_up(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 }  // namespace
 
 void* allocate_aligned(size_t bytes) {
@@ -24,8 +26,7 @@ void* allocate_aligned(size_t bytes) {
   auto* raw = static_cast<char*>(mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE,
                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   FLUX_CHECK(raw != MAP_FAILED, "out of memory: {} bytes", bytes);
-  auto* start =
-      reinterpret_cast<char*>(round_up(reinterpret_cast<uintptr_t>(raw), kHugePage));
+  auto* start = reinterpret_cast<char*>(round_up(reinterpret_cast<uintptr_t>(raw), kHugePage));
   if (start > raw) munmap(raw, static_cast<size_t>(start - raw));
   const size_t tail = static_cast<size_t>(raw + kHugePage - start);
   if (tail > 0) munmap(start + size, tail);

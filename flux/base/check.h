@@ -2,17 +2,17 @@
 // failover can do its work. Never used on anything that came from a file, a peer or a person.
 #pragma once
 
-#include <fmt/core.h>
-
 #include <string>
+
+#include <fmt/core.h>
 
 namespace flux {
 [[noreturn]] void check_failed(const char* file, int line, const char* what,
                                const std::string& message);
 }  // namespace flux
 
-#define FLUX_CHECK(condition, ...)                                                         \
-  do {                                                                                     \
-    if (!(condition)) [[unlikely]]                                                         \
-      ::flux::check_failed(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__));    \
+#define FLUX_CHECK(condition, ...)                                                      \
+  do {                                                                                  \
+    if (!(condition)) [[unlikely]]                                                      \
+      ::flux::check_failed(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
   } while (false)

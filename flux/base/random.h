@@ -14,7 +14,8 @@ namespace flux {
 class Random {
  public:
   explicit Random(uint64_t seed) {
-    for (uint64_t i = 0; i < 4; ++i) s_[i] = mix64(seed + 0x9e3779b97f4a7c15ULL * (i + 1)) | (i == 0);
+    for (uint64_t i = 0; i < 4; ++i)
+      s_[i] = mix64(seed + 0x9e3779b97f4a7c15ULL * (i + 1)) | (i == 0);
   }
   uint64_t next() {
     const uint64_t result = rotl(s_[1] * 5, 7) * 9;

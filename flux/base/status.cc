@@ -15,14 +15,22 @@ void check_failed(const char* file, int line, const char* what, const std::strin
 
 const char* code_name(Code code) {
   switch (code) {
-    case Code::kOk: return "ok";
-    case Code::kInvalid: return "invalid";
-    case Code::kNotFound: return "not found";
-    case Code::kIo: return "io";
-    case Code::kCorrupt: return "corrupt";
-    case Code::kUnavailable: return "unavailable";
-    case Code::kStale: return "stale";
-    case Code::kCancelled: return "cancelled";
+    case Code::kOk:
+      return "ok";
+    case Code::kInvalid:
+      return "invalid";
+    case Code::kNotFound:
+      return "not found";
+    case Code::kIo:
+      return "io";
+    case Code::kCorrupt:
+      return "corrupt";
+    case Code::kUnavailable:
+      return "unavailable";
+    case Code::kStale:
+      return "stale";
+    case Code::kCancelled:
+      return "cancelled";
   }
   return "unknown";
 }

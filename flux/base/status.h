@@ -6,11 +6,11 @@
 // Threads: values, freely copied and moved. No exceptions.
 #pragma once
 
-#include <fmt/core.h>
-
 #include <optional>
 #include <string>
 #include <utility>
+
+#include <fmt/core.h>
 
 #include "flux/base/check.h"
 
@@ -63,8 +63,8 @@ Status errno_status(std::string_view what, int error_number);
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}              // NOLINT: implicit on purpose
-  Result(Status status) : status_(std::move(status)) {       // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}         // NOLINT: implicit on purpose
+  Result(Status status) : status_(std::move(status)) {  // NOLINT: implicit on purpose
     FLUX_CHECK(!status_.is_ok(), "a Result without a value needs a failure");
   }
 
@@ -88,10 +88,10 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
-#define FLUX_RETURN_IF_ERROR(expr)                      \
-  do {                                                  \
-    ::flux::Status flux_status_ = (expr);               \
-    if (!flux_status_.is_ok()) return flux_status_;     \
+#define FLUX_RETURN_IF_ERROR(expr)                  \
+  do {                                              \
+    ::flux::Status flux_status_ = (expr);           \
+    if (!flux_status_.is_ok()) return flux_status_; \
   } while (false)
 
 #define FLUX_CONCAT_(a, b) a##b

@@ -1,9 +1,9 @@
 #include "flux/base/text.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <numeric>
+
+#include <fmt/core.h>
 
 namespace flux {
 namespace {

@@ -8,9 +8,9 @@
 namespace flux {
 
 struct Batch {
-  uint32_t size = 0;    // examples
-  uint32_t slots = 0;   // sparse features per example, one key each
-  uint32_t dense = 0;   // dense features per example
+  uint32_t size = 0;                // examples
+  uint32_t slots = 0;               // sparse features per example, one key each
+  uint32_t dense = 0;               // dense features per example
   std::vector<float> labels;        // [size]
   std::vector<float> dense_values;  // [size][dense]
   std::vector<uint64_t> keys;       // [size][slots]

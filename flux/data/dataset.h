@@ -55,8 +55,7 @@ class Dataset {
   virtual uint32_t slots() const = 0;
   virtual uint32_t dense() const = 0;
   // Loads a block and orders it for an epoch.
-  virtual Result<std::unique_ptr<BlockReader>> open_block(uint32_t block,
-                                                          uint32_t epoch) const = 0;
+  virtual Result<std::unique_ptr<BlockReader>> open_block(uint32_t block, uint32_t epoch) const = 0;
 };
 
 }  // namespace flux

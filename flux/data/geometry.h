@@ -20,8 +20,8 @@ constexpr uint32_t kBlockBatches = 32;
 
 struct DataFile {
   std::string path;
-  uint64_t bytes = 0;     // size on disk
-  uint64_t records = 0;   // lines
+  uint64_t bytes = 0;    // size on disk
+  uint64_t records = 0;  // lines
   bool gzip = false;
 };
 
@@ -34,7 +34,7 @@ struct DataBlock {
 };
 
 struct Geometry {
-  std::string format;         // "criteo_tsv"
+  std::string format;  // "criteo_tsv"
   uint32_t batch_size = 0;
   uint64_t shuffle_seed = 0;  // 0: records keep their order
   std::vector<DataFile> files;

@@ -27,24 +27,24 @@ struct PassSpec {
 };
 
 struct Job {
-  std::string path;                // of the file it came from
+  std::string path;  // of the file it came from
   std::string name = "job";
-  std::string output;              // folder for checkpoints, curve and summary
+  std::string output;  // folder for checkpoints, curve and summary
   uint64_t seed = 1;
   uint32_t threads = 0;            // 0: one per core
   std::string precision = "auto";  // auto | fp32 | bf16
   bool deterministic = false;      // one thread, pull-ahead 0, same bits every time
 
   DataOptions data;
-  std::vector<std::string> test;   // globs; empty: no evaluation
-  std::vector<PassSpec> passes;    // at least one; data.train alone makes one pass
-  uint32_t epochs = 1;             // per pass
+  std::vector<std::string> test;  // globs; empty: no evaluation
+  std::vector<PassSpec> passes;   // at least one; data.train alone makes one pass
+  uint32_t epochs = 1;            // per pass
   std::vector<std::string> phases = {"train"};
 
-  uint32_t shards = 0;             // virtual shards per table; 0: default
+  uint32_t shards = 0;  // virtual shards per table; 0: default
   std::vector<TableOptions> tables;
   OptimizerOptions dense_optimizer;
-  std::vector<NodeSpec> layers;    // with origins
+  std::vector<NodeSpec> layers;  // with origins
 
   uint32_t pull_ahead = 0;         // batches
   double checkpoint_every_s = 60;  // 0: only at the end of a pass

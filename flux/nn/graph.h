@@ -39,13 +39,13 @@ struct NodeSpec {
   std::string op;                   // registered operator
   std::vector<std::string> inputs;  // names of nodes
   std::map<std::string, AttrValue> attrs;
-  std::string origin;               // "file:line:col", for messages
+  std::string origin;  // "file:line:col", for messages
 };
 
 // What the data offers to a model: the graph's sources.
 struct ModelInputs {
-  uint32_t slots = 0;  // sparse features per example
-  uint32_t dense = 0;  // dense features per example
+  uint32_t slots = 0;                      // sparse features per example
+  uint32_t dense = 0;                      // dense features per example
   std::map<std::string, uint32_t> tables;  // sparse tables: name -> dim
 };
 

@@ -33,9 +33,9 @@ struct TableInput {
 };
 
 struct NetInput {
-  uint32_t batch = 0;             // examples, <= NetOptions::batch_max
-  const float* labels = nullptr;  // [batch], may be null for predict()
-  const float* dense = nullptr;   // [batch][dense]
+  uint32_t batch = 0;              // examples, <= NetOptions::batch_max
+  const float* labels = nullptr;   // [batch], may be null for predict()
+  const float* dense = nullptr;    // [batch][dense]
   std::vector<TableInput> tables;  // as Graph::tables()
 };
 

@@ -25,8 +25,8 @@ using Key = uint64_t;
 
 struct TableOptions {
   std::string name = "embedding";
-  uint32_t dim = 8;               // floats per row that a model sees, 1..4096
-  std::string init = "uniform";   // uniform in [-init_scale, init_scale) | zero
+  uint32_t dim = 8;              // floats per row that a model sees, 1..4096
+  std::string init = "uniform";  // uniform in [-init_scale, init_scale) | zero
   float init_scale = 0.01F;
   uint64_t seed = 1;
   OptimizerOptions optimizer;
