@@ -11,8 +11,7 @@ export JOBS
 .PHONY: help deps build run test bench asan tsan fmt fmt-check tidy clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || \
-	  sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1: \2/p' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 deps:  ## install the Debian packages that building and testing need
 	@tools/deps.sh build test fmt

@@ -40,9 +40,10 @@ run_ctest() {
     shift
   done
   shift
-  "${prefix[@]}" ctest --output-on-failure --no-tests=error -j "$jobs" "$@" 2>&1 | tee "$work/log" || status=1
-  read -r bad_here all_here < <(
-    sed -n 's/.*tests passed, \([0-9]*\) tests failed out of \([0-9]*\)$/\1 \2/p' "$work/log")
+  "${prefix[@]}" ctest --output-on-failure --no-tests=error -j "$jobs" "$@" 2>&1 |
+    tee "$work/log" || status=1
+  local closing='s/.*tests passed, \([0-9]*\) tests failed out of \([0-9]*\)$/\1 \2/p'
+  read -r bad_here all_here < <(sed -n "$closing" "$work/log")
   failed=$((failed + ${bad_here:-0}))
   passed=$((passed + ${all_here:-0} - ${bad_here:-0}))
   return $status
