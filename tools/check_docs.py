@@ -30,7 +30,7 @@ EXAMPLES_MAX = 5000
 BLOCK_SECONDS = 300
 FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*(\S*)")
 NOT_RUN = re.compile(r"^\s*<!--\s*not run:\s*(.*?)\s*-->\s*$")
-NOT_RUN_ANY = re.compile(r"<!--\s*not run")
+NOT_RUN_ANY = re.compile(r"^\s*<!--\s*not run", re.MULTILINE)
 HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 MAKE = re.compile(r"^(?:\w+=\S*\s+)*make(?:\s|$)")
 MAKE_INSIDE = re.compile(r"(?:&&|\|\||[;|(])\s*make(?:\s|$)")

@@ -90,6 +90,7 @@ class CheckDocsTest(unittest.TestCase):
         self.assertIn("1 commands not run", output)
         self.assertEqual(self.check("<!-- not run: -->\n" + block)[0], 1)
         self.assertEqual(self.check("<!-- not run: x -->\ntext\n" + block)[0], 1)
+        self.assertEqual(self.check("Write `<!-- not run: x -->` before it.\n")[0], 0)
         # One mark is for one block only.
         self.assertEqual(self.check("<!-- not run: x -->\n" + block + block)[0], 1)
 
