@@ -58,10 +58,10 @@ sanitized() {
   for name in "$@"; do
     if [ -n "$(find "flux/$name" -name '*_test.cc' 2>/dev/null)" ]; then
       targets+=("${name}_test") tests+=("unit\\.$name")
-    elif [ -f "tests/sim/${name}_test.cc" ]; then
-      targets+=("sim_${name}_test") tests+=("sim\\.$name")
+    elif [ -f "tests/sim/${name#sim.}_test.cc" ]; then
+      targets+=("sim_${name#sim.}_test") tests+=("sim\\.${name#sim.}")
     else
-      echo "note: '$name' has no unit tests; nothing of it runs here"
+      echo "note: '$name' has no tests; nothing of it runs here"
     fi
   done
   [ $# -gt 0 ] || targets=(test_programs)

@@ -83,6 +83,7 @@ class TidyTest(unittest.TestCase):
         sim = '#include "flux/testing/sim.h"\n'
         self.expect_sins({"flux/table/row.cc": sim}, "flux/table/row.cc:1 [layers]")
         self.expect_sins({"flux/table/a.cc": '#include "row.h"\n'}, "flux/table/a.cc:1 [include]")
+        self.expect_sins({"flux/table/a.cc": '#include "generated.inc"\n'})
 
     def test_roles_never_meet(self) -> None:
         role = '#include "flux/server/s.h"\n'
