@@ -33,7 +33,8 @@ class Problems {
   bool empty() const { return problems_.empty(); }
   // "file:line:col", or the label of the override.
   std::string place(const Origin& origin) const;
-  std::string_view line(uint32_t number) const;
+  std::string_view line(uint32_t number) const;  // from 1
+  size_t line_count() const { return lines_.size(); }
   // ok, or one kInvalid with at most kShownMax blocks in the order of the file, without repeats.
   Status to_status() const;
 

@@ -12,6 +12,7 @@
 #include <yaml-cpp/parser.h>
 
 #include "flux/job/utf8.h"
+#include "flux/job/yaml_errors.h"
 
 namespace flux {
 namespace {
@@ -48,6 +49,10 @@ class TreeBuilder : public YAML::EventHandler {
   explicit TreeBuilder(Problems* problems) : problems_(problems) {}
 
   YamlNode take_root() { return std::move(root_); }
+  // The map or list that was being read when parsing stopped.
+  std::optional<Origin> innermost() const {
+    return open_.empty() ? std::nullopt : std::optional(open_.back().node.origin);
+  }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (started_) refuse(mark, "a second document starts here, but a job file holds one");
@@ -75,7 +80,13 @@ class TreeBuilder : public YAML::EventHandler {
     node.quoted = tag == "!";
     node.text = value;
     node.origin = origin_of(mark);
+    skip_anchor(&node.origin);
     node.origin.length = scalar_length(node);
+    if (node.quoted && !quote_is_closed(node.origin)) {
+      YAML::Mark quote = mark;
+      quote.column = static_cast<int>(node.origin.column) - 1;
+      refuse(quote, "this quote is never closed");
+    }
     finish(mark, anchor, std::move(node));
   }
 
@@ -113,6 +124,14 @@ class TreeBuilder : public YAML::EventHandler {
     return line.substr(std::min<size_t>(origin.column - 1, line.size()));
   }
 
+  // A node's mark is that of its anchor, if it has one: "&name value".
+  void skip_anchor(Origin* origin) const {
+    const std::string_view rest = rest_of_line(*origin);
+    if (!rest.starts_with('&')) return;
+    const size_t value = rest.find_first_not_of(" \t", rest.find_first_of(" \t"));
+    if (value != std::string_view::npos) origin->column += static_cast<uint32_t>(value);
+  }
+
   uint32_t scalar_length(const YamlNode& node) const {
     const std::string_view rest = rest_of_line(node.origin);
     if (!node.quoted) {
@@ -121,6 +140,26 @@ class TreeBuilder : public YAML::EventHandler {
     if (!rest.starts_with('"') && !rest.starts_with('\'')) return 1;
     const size_t close = rest.find(rest[0], 1);
     return static_cast<uint32_t>(close == std::string_view::npos ? rest.size() : close + 1);
+  }
+
+  // yaml-cpp takes the end of the file for a closing quote.
+  bool quote_is_closed(const Origin& origin) const {
+    std::string_view rest = rest_of_line(origin);
+    if (!rest.starts_with('"') && !rest.starts_with('\'')) return true;  // a block scalar
+    const char quote = rest[0];
+    rest.remove_prefix(1);
+    for (uint32_t line = origin.line; line <= problems_->line_count();
+         rest = problems_->line(++line)) {
+      for (size_t i = 0; i < rest.size(); ++i) {
+        if (quote == '"' && rest[i] == '\\') {
+          ++i;
+        } else if (rest[i] == quote) {
+          if (quote == '"' || !rest.substr(i + 1).starts_with(quote)) return true;
+          ++i;
+        }
+      }
+    }
+    return false;
   }
 
   static void check_tag(const YAML::Mark& mark, const std::string& tag) {
@@ -199,13 +238,17 @@ class TreeBuilder : public YAML::EventHandler {
   bool started_ = false;
 };
 
-void add_syntax_problem(const YAML::Exception& e, Problems* problems) {
+void add_syntax_problem(const YAML::Exception& e, const TreeBuilder& builder, Problems* problems) {
   Origin origin = origin_of(e.mark);
   const size_t columns = problems->line(origin.line).size() + 1;
   origin.column = static_cast<uint32_t>(std::min<size_t>(origin.column, columns));
-  std::string hint;
-  if (e.msg.find("tab") != std::string::npos) hint = "indent with spaces";
-  problems->add(origin, fmt::format("not readable as a job: {}", e.msg), hint);
+  SyntaxError error = explain_yaml_error(e.msg);
+  const std::optional<Origin> opening = builder.innermost();
+  if (!error.at_opening.empty() && opening && opening->line < origin.line) {
+    error.message = error.at_opening;
+    origin = *opening;
+  }
+  problems->add(origin, error.message, error.hint);
 }
 
 }  // namespace
@@ -229,7 +272,7 @@ bool parse_yaml(std::string_view text, Problems* problems, YamlNode* root) {
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& e) {
-    add_syntax_problem(e, problems);
+    add_syntax_problem(e, builder, problems);
     return false;
   }
   *root = builder.take_root();
