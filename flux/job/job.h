@@ -33,7 +33,7 @@ struct Job {
   uint64_t seed = 1;
   uint32_t threads = 0;            // 0: one per core
   std::string precision = "auto";  // auto | fp32 | bf16
-  bool deterministic = false;      // one thread, pull-ahead 0, same bits every time
+  bool deterministic = false;      // same bits every time; makes threads 1 and pull_ahead 0
 
   DataOptions data;
   std::vector<std::string> test;  // globs; empty: no evaluation
@@ -43,7 +43,7 @@ struct Job {
 
   uint32_t shards = 0;  // virtual shards per table; 0: default
   std::vector<TableOptions> tables;
-  OptimizerOptions dense_optimizer;
+  OptimizerOptions dense_optimizer{.rule = "adam", .lr = 0.001F};
   std::vector<NodeSpec> layers;  // with origins
 
   uint32_t pull_ahead = 0;         // batches
@@ -67,5 +67,7 @@ Result<std::shared_ptr<const Graph>> build_graph(const Job& job, uint32_t slots,
 
 // JSON Schema (draft 2020-12) of a job file, for editors.
 std::string job_json_schema();
+// Every field and operator for people: docs/using/job.md.
+std::string job_reference_markdown();
 
 }  // namespace flux

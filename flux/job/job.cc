@@ -1,0 +1,96 @@
+#include "flux/job/job.h"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "flux/job/overrides.h"
+#include "flux/job/validate.h"
+
+namespace flux {
+namespace {
+
+struct FileCloser {
+  int fd;
+  ~FileCloser() { ::close(fd); }
+};
+
+Status directory_error(const std::string& path) {
+  const std::string inside = path + (path.ends_with('/') ? "job.yaml" : "/job.yaml");
+  const bool exists = ::access(inside.c_str(), R_OK) == 0;
+  return invalid("{}: is a folder, not a job file{}", path,
+                 exists ? fmt::format(", did you mean '{}'?", inside) : "");
+}
+
+// At most one byte more than a job may have: the parser refuses that, and a device that never ends
+// is not read for ever.
+Result<std::string> read_job_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno_status(path, errno);
+  const FileCloser closer{fd};
+  struct stat info = {};
+  if (::fstat(fd, &info) != 0) return errno_status(path, errno);
+  if (S_ISDIR(info.st_mode)) return directory_error(path);
+  std::string text(kJobBytesMax + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t n = ::read(fd, text.data() + size, text.size() - size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_status(path, errno);
+    if (n == 0) break;
+    size += static_cast<size_t>(n);
+  }
+  text.resize(size);
+  return text;
+}
+
+}  // namespace
+
+Result<Job> load_job(const std::string& path, std::span<const Override> overrides) {
+  FLUX_ASSIGN_OR_RETURN(const std::string text, read_job_file(path));
+  return parse_job(path, text, overrides);
+}
+
+Result<Job> parse_job(const std::string& path, const std::string& text,
+                      std::span<const Override> overrides) {
+  Problems problems(path, text);
+  YamlNode root;
+  if (!parse_yaml(text, &problems, &root)) return problems.to_status();
+  if (root.is_null()) {
+    return invalid("{}:1:1: the file is empty; see examples/ctr_dnn/job.yaml for a whole job",
+                   path);
+  }
+  if (!root.is_map()) {
+    problems.add(root.origin, fmt::format("a job is a map of fields, not {}", describe_node(root)),
+                 "begin with 'name: my_job'");
+    return problems.to_status();
+  }
+  apply_overrides(overrides, &root, &problems);
+  JobDraft draft;
+  draft.job.path = path;
+  read_section(root, job_section(), &draft, &problems);
+  check_job(root, &draft, &problems);
+  if (!problems.empty()) return problems.to_status();
+  return std::move(draft.job);
+}
+
+Result<std::shared_ptr<const Graph>> build_graph(const Job& job, uint32_t slots, uint32_t dense) {
+  ModelInputs inputs;
+  inputs.slots = slots;
+  inputs.dense = dense;
+  for (const TableOptions& table : job.tables) inputs.tables[table.name] = table.dim;
+  GraphBuilder builder(std::move(inputs));
+  for (const NodeSpec& layer : job.layers) {
+    const Status added = builder.add(layer);
+    if (added.is_ok()) continue;
+    const bool placed = added.message().find(layer.origin) != std::string::npos;
+    return placed ? added : added.with_context(layer.origin);
+  }
+  Result<std::shared_ptr<const Graph>> graph = builder.finish();
+  if (graph.is_ok() || graph.status().message().find(job.path) != std::string::npos) return graph;
+  return graph.status().with_context(job.path);
+}
+
+}  // namespace flux

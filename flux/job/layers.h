@@ -1,0 +1,25 @@
+// The layers of a job's model: `name`, `op` and `inputs`, plus the attributes that the operator
+// registered (nn/graph.h). Pure. Failure: problems at the nodes.
+#pragma once
+
+#include <vector>
+
+#include "flux/job/problems.h"
+#include "flux/job/value.h"
+#include "flux/job/yaml_document.h"
+#include "flux/nn/graph.h"
+
+namespace flux {
+
+// What an attribute of an operator may be, in the terms of job files.
+ValueSpec attribute_spec(const AttrSpec& attribute);
+// What `name`, `op` and `inputs` may be.
+const ValueSpec& layer_name_spec();
+const ValueSpec& layer_op_spec();
+const ValueSpec& layer_inputs_spec();
+
+// Appends one NodeSpec per layer that could be read, with every default attribute filled in and
+// its origin.
+void read_layers(const YamlNode& list, std::vector<NodeSpec>* layers, Problems* problems);
+
+}  // namespace flux

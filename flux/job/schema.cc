@@ -1,0 +1,239 @@
+#include "flux/job/schema.h"
+
+#include <algorithm>
+
+#include "flux/base/check.h"
+
+namespace flux {
+namespace {
+
+Section make_optimizer_section() {
+  using O = OptimizerOptions;
+  Section s;
+  s.doc = "An update rule and its settings; a rule ignores the settings of other rules.";
+  s.value<O>(
+       "rule", [](O & o) -> auto& { return o.rule; }, "Update rule.")
+      .one_of(optimizer_rules())
+      .tried_as({"name", "type", "optimizer", "algorithm"});
+  s.value<O>(
+       "lr", [](O & o) -> auto& { return o.lr; }, "Learning rate.")
+      .above(0, 1000)
+      .tried_as({"learning_rate", "step_size", "eta", "alpha"});
+  s.value<O>(
+       "initial_accumulator", [](O & o) -> auto& { return o.initial_accumulator; },
+       "adagrad: where the sum of squared gradients starts.")
+      .between(0, 1e6);
+  s.value<O>(
+       "epsilon", [](O & o) -> auto& { return o.epsilon; },
+       "adagrad, adam: added to the root, against division by zero.")
+      .above(0, 1)
+      .tried_as({"eps"});
+  s.value<O>(
+       "beta1", [](O & o) -> auto& { return o.beta1; }, "adam: decay of the mean gradient.")
+      .below(0, 1);
+  s.value<O>(
+       "beta2", [](O & o) -> auto& { return o.beta2; }, "adam: decay of the mean squared gradient.")
+      .below(0, 1);
+  return s;
+}
+
+Section make_table_section() {
+  using T = TableOptions;
+  static const Section optimizer = make_optimizer_section();
+  Section s;
+  s.doc = "A sparse table: one row of `dim` floats per key, made when the key is first trained.";
+  s.value<T>(
+       "name", [](T & t) -> auto& { return t.name; }, "Name by which layers refer to it.")
+      .a_name();
+  s.value<T>(
+       "dim", [](T & t) -> auto& { return t.dim; }, "Floats per row.")
+      .between(1, 4096)
+      .tried_as({"size", "width", "embedding_dim", "units"});
+  s.value<T>(
+       "init", [](T & t) -> auto& { return t.init; },
+       "First values of a row: uniform in [-init_scale, init_scale), or zero.")
+      .one_of({"uniform", "zero"});
+  s.value<T>(
+       "init_scale", [](T & t) -> auto& { return t.init_scale; },
+       "Bound of the uniform first values.")
+      .between(0, 100);
+  s.map<T>(
+      "optimizer", &optimizer, [](T & t) -> auto& { return t.optimizer; }, "How rows are updated.");
+  return s;
+}
+
+Section make_pass_section() {
+  using P = PassSpec;
+  Section s;
+  s.doc = "One hour, day or fixed set of files, trained in the order of the list.";
+  s.value<P>(
+       "name", [](P & p) -> auto& { return p.name; }, "Name of the pass.")
+      .a_name()
+      .defaults_to("pass-N, counted from 0");
+  s.value<P>(
+       "train", [](P & p) -> auto& { return p.train; },
+       "Files to train on; globs (*, ?, [..]) are expanded. "
+       "Relative paths start at the current folder.")
+      .not_empty()
+      .needed()
+      .tried_as({"files", "data", "path", "paths"});
+  return s;
+}
+
+Section make_data_section() {
+  using D = JobDraft;
+  Section s;
+  s.doc = "What is read and how it is cut into batches.";
+  s.value<D>(
+       "format", [](D & d) -> auto& { return d.job.data.format; }, "Format of the files.")
+      .one_of({"criteo_tsv"});
+  s.value<D>(
+       "train", [](D & d) -> auto& { return d.train; },
+       "Files to train on, as one pass; globs (*, ?, [..]) are expanded. Relative paths "
+       "start at the current folder. Give this or `passes`.")
+      .not_empty()
+      .tried_as({"files", "path", "paths", "training", "train_files"})
+      .defaults_to("none");
+  s.value<D>(
+       "test", [](D & d) -> auto& { return d.job.test; },
+       "Files to evaluate on after each pass; globs as in `train`.")
+      .tried_as({"eval", "validation", "valid", "test_files"})
+      .defaults_to("none: no evaluation");
+  s.value<D>(
+       "batch", [](D & d) -> auto& { return d.job.data.batch_size; }, "Examples per batch.")
+      .between(1, 1'000'000)
+      .tried_as({"batch_size", "minibatch"});
+  s.value<D>(
+      "shuffle", [](D & d) -> auto& { return d.job.data.shuffle; },
+      "Whether records are shuffled, within their block, anew in each epoch.");
+  s.value<D>(
+       "dense_transform", [](D & d) -> auto& { return d.job.data.dense_transform; },
+       "Applied to each dense feature; log1p is log(1 + max(x, 0)).")
+      .one_of({"log1p", "none"});
+  s.value<D>(
+      "key_per_example", [](D & d) -> auto& { return d.job.data.key_per_example; },
+      "Replaces the sparse features of each example by one key, its record number: the "
+      "counting model.");
+  return s;
+}
+
+Section make_model_section() {
+  Section s;
+  s.doc = "The model as a list of layers; exactly one of them is a loss.";
+  s.value<JobDraft>(
+       "layers", [](JobDraft & d) -> auto& { return d.job.layers; },
+       "Operators in the order of their use.")
+      .needed();
+  return s;
+}
+
+Section make_checkpoint_section() {
+  using D = JobDraft;
+  Section s;
+  s.doc = "When checkpoints are written and how many are kept.";
+  s.value<D>(
+       "every_s", [](D & d) -> auto& { return d.job.checkpoint_every_s; },
+       "Seconds between checkpoints; 0: only at the end of a pass.")
+      .between(0, 604'800)
+      .tried_as({"every", "interval", "interval_s", "seconds"});
+  s.value<D>(
+       "keep", [](D & d) -> auto& { return d.job.checkpoint_keep; },
+       "Checkpoints kept; older ones are removed.")
+      .between(1, 1000);
+  return s;
+}
+
+void add_run_fields(Section* s) {
+  using D = JobDraft;
+  s->value<D>(
+       "name", [](D & d) -> auto& { return d.job.name; }, "Name of the job.")
+      .a_name();
+  s->value<D>(
+       "output", [](D & d) -> auto& { return d.job.output; },
+       "Folder for checkpoints, learning curve and summary. A relative path starts at the "
+       "current folder.")
+      .tried_as({"output_dir", "out", "model_dir", "dir"})
+      .defaults_to("out/ and the job's name");
+  s->value<D>(
+      "seed", [](D & d) -> auto& { return d.job.seed; }, "Seed of first values and of shuffling.");
+  s->value<D>(
+       "threads", [](D & d) -> auto& { return d.job.threads; },
+       "Threads that train; 0: one per core.")
+      .between(0, 4096);
+  s->value<D>(
+       "precision", [](D & d) -> auto& { return d.job.precision; },
+       "Arithmetic of the dense layers; auto takes bf16 where the CPU has it.")
+      .one_of({"auto", "fp32", "bf16"});
+  s->value<D>(
+      "deterministic", [](D & d) -> auto& { return d.job.deterministic; },
+      "Same bits every time: one thread and no pull-ahead, whatever `threads` and "
+      "`pull_ahead` say.");
+}
+
+void add_schedule_fields(Section* s) {
+  using D = JobDraft;
+  static const Section pass = make_pass_section();
+  s->list<D>(
+       "passes", &pass, [](D & d) -> auto& { return d.job.passes; },
+       "Instead of data.train: passes trained one after the other.")
+      .defaults_to("one pass over data.train");
+  s->value<D>(
+       "epochs", [](D & d) -> auto& { return d.job.epochs; }, "Times each pass is trained.")
+      .between(1, 100'000);
+  s->value<D>(
+       "phases", [](D & d) -> auto& { return d.job.phases; },
+       "Phases run over the data of each pass, in this order.")
+      .one_of({"train"})
+      .not_empty();
+  s->value<D>(
+       "shards", [](D & d) -> auto& { return d.job.shards; },
+       "Virtual shards per table; 0: chosen by flux.")
+      .between(0, 65'536);
+}
+
+Section make_job_section() {
+  using D = JobDraft;
+  static const Section data = make_data_section();
+  static const Section table = make_table_section();
+  static const Section model = make_model_section();
+  static const Section optimizer = make_optimizer_section();
+  static const Section checkpoint = make_checkpoint_section();
+  const auto whole = [](D & d) -> auto& {
+    return d;
+  };
+  Section s;
+  s.doc = "A training job.";
+  add_run_fields(&s);
+  s.map<D>("data", &data, whole, "What is read.");
+  add_schedule_fields(&s);
+  s.list<D>(
+       "tables", &table, [](D & d) -> auto& { return d.job.tables; }, "Sparse tables.")
+      .defaults_to("none");
+  s.map<D>("model", &model, whole, "What is trained.").needed();
+  s.map<D>(
+       "dense_optimizer", &optimizer, [](D & d) -> auto& { return d.job.dense_optimizer; },
+       "How the weights of dense layers are updated.")
+      .tried_as({"optimizer"});
+  s.value<D>(
+       "pull_ahead", [](D & d) -> auto& { return d.job.pull_ahead; },
+       "Batches whose rows are pulled before they are needed: faster, but rows are that many "
+       "batches old.")
+      .between(0, 64)
+      .tried_as({"prefetch", "staleness"});
+  s.map<D>("checkpoint", &checkpoint, whole, "When state is saved.").tried_as({"checkpoints"});
+  return s;
+}
+
+}  // namespace
+
+const Section& job_section() {
+  static const Section section = make_job_section();
+  return section;
+}
+
+const std::vector<std::string>& model_sources() {
+  static const std::vector<std::string> sources = {"dense", "label"};
+  return sources;
+}
+
+}  // namespace flux

@@ -1,0 +1,25 @@
+// Reading a YAML tree into a JobDraft by the schema, and the checks that span several fields.
+// Pure. Failure: problems at the nodes; what could be read is filled in all the same.
+#pragma once
+
+#include "flux/job/problems.h"
+#include "flux/job/schema.h"
+#include "flux/job/yaml_document.h"
+
+namespace flux {
+
+// Reads a map by a section of the schema into the section's object.
+void read_section(const YamlNode& map, const Section& section, void* object, Problems* problems);
+
+// What no single field can say: train or passes, names used twice, tables that nothing uses.
+// Fills in the defaults that depend on other fields. Only after read_section().
+void check_job(const YamlNode& root, JobDraft* draft, Problems* problems);
+
+// "unknown field 'x', did you mean 'y'?" at the entry.
+void add_unknown_field(const YamlEntry& entry, const std::vector<std::string>& names,
+                       const std::vector<std::pair<std::string, std::string>>& also,
+                       Problems* problems);
+// The text of a scalar field of a map, or nullptr.
+const YamlNode* scalar_of(const YamlNode& map, std::string_view name);
+
+}  // namespace flux
