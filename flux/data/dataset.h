@@ -31,6 +31,15 @@ struct DataOptions {
   bool key_per_example = false;
 };
 
+// What every example of a format offers to a model.
+struct FeatureCounts {
+  uint32_t slots = 0;
+  uint32_t dense = 0;
+};
+FeatureCounts feature_counts(const DataOptions& options);
+// The seed that a geometry's shuffle uses for these options; never 0.
+uint64_t shuffle_seed_of(const DataOptions& options);
+
 // Expands globs ('*', '?', '[..]') in sorted order; a pattern or path without a match is an error.
 Result<std::vector<std::string>> expand_globs(std::span<const std::string> patterns);
 

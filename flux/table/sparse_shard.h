@@ -17,13 +17,11 @@
 #include <string>
 #include <string_view>
 
-#include "flux/base/hash.h"
+#include "flux/base/key.h"
 #include "flux/base/status.h"
 #include "flux/optimizer/optimizer.h"
 
 namespace flux {
-
-using Key = uint64_t;
 
 struct TableOptions {
   std::string name = "embedding";
@@ -33,16 +31,6 @@ struct TableOptions {
   uint64_t seed = 1;
   OptimizerOptions optimizer;
 };
-
-// The hash that both the shard map and the index draw from: the shard uses its high bits, the
-// index its low bits.
-constexpr uint64_t key_hash(Key key) {
-  return mix64(key);
-}
-// Shard of a key among `shards` (any number from 1 to 65536).
-constexpr uint32_t shard_of(Key key, uint32_t shards) {
-  return static_cast<uint32_t>(((key_hash(key) >> 32) * shards) >> 32);
-}
 
 // Names the field that is out of range, the range and the value.
 Status check_table_options(const TableOptions& options);
