@@ -271,6 +271,7 @@ class Sim {
       crash_server(static_cast<ServerId>(executor_.random().below(servers_.size())));
     } else if (kind < 9) {
       manifest_ = durable_;  // every file is complete by now: commit them as one checkpoint
+      manifest_epoch_n_ = epoch_n_;
     } else {
       crash_job();
     }
@@ -305,17 +306,20 @@ class Sim {
       if (route_.server[s] != server) continue;
       const ServerId next = static_cast<ServerId>(executor_.random().below(servers_.size()));
       shards_[s] = durable_[s];
+      shards_[s].replica.set_incarnation(incarnation_);
       route_.server[s] = next;
       route_.epoch[s] = ShardEpoch{1, epoch_n_};
       shards_[s].replica.set_epoch(route_.epoch[s]);
     }
     recompute();
   }
-  // Everything dies and is restored from the last manifest, as a new incarnation.
+  // Everything dies and is restored from the last manifest, as a new incarnation. Epochs go on from
+  // that manifest, so two restarts from the same one use the same epochs: only the incarnation
+  // tells their messages apart.
   void crash_job() {
     ++result_.crashes;
     ++incarnation_;
-    ++epoch_n_;
+    epoch_n_ = manifest_epoch_n_ + 1;
     shards_ = manifest_;
     for (size_t s = 0; s < shards_.size(); ++s) {
       shards_[s].replica.set_incarnation(incarnation_);
@@ -323,8 +327,7 @@ class Sim {
       shards_[s].replica.set_epoch(route_.epoch[s]);
     }
     for (SimServer& server : servers_) ++server.boot;
-    durable_ = shards_;
-    manifest_ = shards_;
+    durable_ = manifest_;
     for (size_t w = 0; w < workers_.size(); ++w) {
       workers_[w].up = false;
       const uint64_t boot = ++workers_[w].boot;
@@ -368,6 +371,7 @@ class Sim {
   std::vector<uint8_t> batches_;
   uint64_t incarnation_ = 1;
   uint64_t epoch_n_ = 1;
+  uint64_t manifest_epoch_n_ = 1;
   ShardRoute route_;
   std::vector<SimServer> servers_;
   std::vector<SimShard> shards_;
