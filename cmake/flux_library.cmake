@@ -12,6 +12,7 @@ function(flux_library name)
   file(GLOB_RECURSE all CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   set(sources ${all})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "/flux/main/flux\\.cc$")  # the binary itself
   set(tests ${all})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)

@@ -1,4 +1,5 @@
 // What this CPU can do, asked once at run time; kernels are chosen by it.
+// Pure questions without failure; safe from every thread.
 #pragma once
 
 namespace flux {

@@ -1,6 +1,7 @@
 #include "flux/base/text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include <fmt/core.h>
@@ -88,7 +89,7 @@ std::string human_bytes(uint64_t bytes) {
 std::string human_seconds(double s) {
   if (s < 0) s = 0;
   if (s < 60) return fmt::format("{:.1f}s", s);
-  const auto total = static_cast<uint64_t>(s + 0.5);
+  const auto total = static_cast<uint64_t>(std::llround(s));
   if (total < 3600) return fmt::format("{}m{:02}s", total / 60, total % 60);
   return fmt::format("{}h{:02}m", total / 3600, total / 60 % 60);
 }

@@ -1,4 +1,5 @@
-// Small helpers for messages that people read. Pure functions.
+// Small helpers for messages that people read: suggestions, lists, numbers and sizes.
+// Pure functions without failure; safe from every thread.
 #pragma once
 
 #include <cstdint>

@@ -47,6 +47,13 @@ struct NetGradients {
 struct NetOptions {
   Precision precision = Precision::kFp32;
   uint32_t batch_max = 1000;
+  bool profile = false;  // measure each node, see Net::profile()
+};
+
+// Thread CPU seconds spent in one node since compile(); zeros unless NetOptions::profile.
+struct NodeTime {
+  std::string name;
+  double set_s = 0, forward_s = 0, backward_s = 0;
 };
 
 class Net {
@@ -62,6 +69,7 @@ class Net {
   virtual double train(const NetInput& input, NetGradients* gradients, float* predictions) = 0;
   // Forward only. Returns the sum of the losses if labels are given, else 0.
   virtual double predict(const NetInput& input, float* predictions) = 0;
+  virtual const std::vector<NodeTime>& profile() const = 0;
 };
 
 }  // namespace flux

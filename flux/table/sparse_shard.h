@@ -11,11 +11,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "flux/base/hash.h"
 #include "flux/base/status.h"
 #include "flux/optimizer/optimizer.h"
 
@@ -34,9 +36,16 @@ struct TableOptions {
 
 // The hash that both the shard map and the index draw from: the shard uses its high bits, the
 // index its low bits.
-constexpr uint64_t key_hash(Key key);
+constexpr uint64_t key_hash(Key key) {
+  return mix64(key);
+}
 // Shard of a key among `shards` (any number from 1 to 65536).
-constexpr uint32_t shard_of(Key key, uint32_t shards);
+constexpr uint32_t shard_of(Key key, uint32_t shards) {
+  return static_cast<uint32_t>(((key_hash(key) >> 32) * shards) >> 32);
+}
+
+// Names the field that is out of range, the range and the value.
+Status check_table_options(const TableOptions& options);
 
 class RowArena;  // memory shared by the shards of one table; thread-safe
 
@@ -58,26 +67,55 @@ class SparseShard {
   // Keys are normally unique; a repeated key is applied in order.
   void push(std::span<const Key> keys, const float* gradients, const uint32_t* counts);
 
+  // Hints for a pull or push of these keys that comes a few hundred nanoseconds later, so that a
+  // caller who visits many shards with few keys each hides the memory's latency: in a loop over
+  // shards, prefetch_index of the one after the next, prefetch_rows of the next, then pull or push.
+  // They change nothing. prefetch_index may be called without the lock; prefetch_rows as pull.
+  void prefetch_index(std::span<const Key> keys) const;
+  void prefetch_rows(std::span<const Key> keys, bool whole_row) const;
+
   // Sum of all counts; the oracle of exactly-once.
   uint64_t count_sum() const;
   // Calls visit(key, count, weights) for every row, in an order that is fixed by the history.
   template <typename Visit>
-  void for_each(Visit visit) const;
+  void for_each(Visit visit) const {
+    visit_rows(
+        [](void* context, const char* row) {
+          Key key;
+          uint32_t count;
+          std::memcpy(&key, row, sizeof key);
+          std::memcpy(&count, row + 8, sizeof count);
+          (*static_cast<Visit*>(context))(key, count, reinterpret_cast<const float*>(row + 12));
+        },
+        &visit);
+  }
 
   // Bytes of one saved row: key (8) + count (4) + (dim + state) floats.
   size_t saved_row_bytes() const;
   // Appends every row in saved form, ordered as for_each.
   void save_rows(std::string* out) const;
   // Adds rows in saved form to an empty shard; kCorrupt if the bytes are not whole rows, a key
-  // repeats, or a key does not belong to `shard` of `shards`.
+  // repeats, or a key does not belong to `shard` of `shards`. After a failure the shard is empty.
   Status load_rows(std::string_view saved, uint32_t shard, uint32_t shards);
   // Order-free hash of (key, row) over all rows.
   uint64_t content_hash() const;
   // Bytes held for index and rows.
   size_t memory_bytes() const;
+  // For benchmarks and metrics.
+  struct Figures {
+    double index_load;    // entries used / entries
+    double index_lines;   // mean cache lines of the index read by a successful look-up
+    double row_lines;     // mean cache lines of a whole row
+    double weight_lines;  // mean cache lines of key, count and weights
+    double row_stride;    // bytes from row to row, padding included
+    size_t index_bytes;
+    size_t row_bytes;
+  };
+  Figures figures() const;
 
  private:
   struct Impl;
+  void visit_rows(void (*visit)(void* context, const char* row), void* context) const;
   std::unique_ptr<Impl> impl_;
 };
 

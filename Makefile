@@ -1,0 +1,65 @@
+# One command for each habit; `make help` lists them. Everything is built by CMake and Ninja, the
+# presets are in CMakePresets.json, and missing Debian packages are installed by tools/deps.sh.
+JOBS ?= $(shell nproc)
+NINJA = NINJA_STATUS='[%f/%t %es] ' ninja -j $(JOBS)
+TRAIN = data/criteo/train.tsv
+TEST = data/criteo/test.tsv
+export JOBS
+
+.DEFAULT_GOAL := build
+.DELETE_ON_ERROR:
+.PHONY: help deps build run test bench asan tsan fmt fmt-check tidy clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+deps:  ## install the Debian packages that building and testing need
+	@tools/deps.sh build test fmt
+
+build:  ## build the binary: build/flux
+	@tools/deps.sh build
+	@test -f build/build.ninja || cmake --preset release
+	@$(NINJA) -C build flux
+
+run: build $(TRAIN) $(TEST)  ## build, make data if there is none, train the CTR-DNN example
+	build/flux run examples/ctr_dnn/job.yaml
+
+$(TRAIN): GEN = --examples 1000000 --seed 1
+$(TEST): GEN = --examples 100000 --seed 2
+$(TRAIN) $(TEST): | build
+	@mkdir -p $(@D)
+	build/flux data gen criteo $(GEN) --out $(@D)/unfinished.$(@F)
+	@mv $(@D)/unfinished.$(@F) $@
+
+test:  ## all tests but the slow ones, and a short part under the sanitizers
+	@tools/deps.sh build test fmt
+	@tools/test.sh all
+
+asan:  ## unit and simulator tests under the address and undefined-behaviour sanitizers
+	@tools/deps.sh build test
+	@tools/test.sh asan
+
+tsan:  ## unit and simulator tests under the thread sanitizer
+	@tools/deps.sh build test
+	@tools/test.sh tsan
+
+bench:  ## build and run the benchmarks, beside the peers (sets those up on demand)
+	@tools/deps.sh build bench
+	@cmake --preset bench
+	@$(NINJA) -C build
+	python3 bench/run.py $(ARGS)
+
+fmt:  ## format the C++ code
+	@tools/deps.sh fmt
+	@tools/format.sh
+
+fmt-check:  ## say which C++ files are not formatted
+	@tools/deps.sh fmt
+	@tools/format.sh --check
+
+tidy:  ## lint what changed since BASE (default: the main branch; ALL=1: everything)
+	@tools/deps.sh build test tidy
+	@ALL='$(ALL)' BASE='$(BASE)' tools/lint.sh
+
+clean:  ## remove what was built, not data or models
+	rm -rf build build-asan build-tsan

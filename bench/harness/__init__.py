@@ -1,0 +1,1 @@
+"""The machinery of `make bench`: machine, processes, peers' environments, rows, targets, report."""

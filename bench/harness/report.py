@@ -1,0 +1,181 @@
+"""The report: one readable table, the targets, and the same as JSON. Pure but for write()."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from harness.machine import QUIET_CORES, Machine
+from harness.micro import Line, Micro
+from harness.rows import Series, Table
+from harness.targets import Target
+
+HEADER = (
+    *("system", "set-up", "threads", "ex/s median", "best", "ratio", "test AUC", "peak MiB"),
+    "noise",
+)
+RIGHT = frozenset(range(2, len(HEADER)))
+# The row that ratios refer to, by prefix-free key; at the same number of threads.
+REFERENCE = {"vw": "vw", "flux_lr": "vw"}
+DEFAULT_REFERENCE = "torch_fp32"
+
+
+@dataclass
+class Report:
+    date: str
+    machine: Machine
+    examples: int
+    test_examples: int
+    repeat: int
+    transform: str
+    versions: dict[str, str] = field(default_factory=dict)
+    table: Table = field(default_factory=Table)
+    targets: list[Target] = field(default_factory=list)
+    gemm: list[Line] = field(default_factory=list)
+    shares: list[tuple[str, int, str, float]] = field(default_factory=list)
+    micro: list[Micro] = field(default_factory=list)
+    first_line_s: list[float] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def row_cells(series: Series, table: Table) -> tuple[str, ...]:
+    row = series.row
+    if not series.samples:
+        return (row.system, row.setup, str(row.threads), "failed", "", "", "", "", "")
+    ratio = table.ratio(row.key, REFERENCE.get(row.key, DEFAULT_REFERENCE), row.threads)
+    auc = series.auc()
+    others = series.others_cores()
+    return (
+        row.system,
+        row.setup,
+        str(row.threads),
+        f"{series.speed():,.0f}",
+        f"{series.best():,.0f}",
+        "-" if ratio is None else f"{ratio:.2f}x",
+        "-" if auc is None else f"{auc:.5f}",
+        f"{series.peak_rss_bytes() / 2**20:,.0f}",
+        f"{others:.2f} !" if others > QUIET_CORES else f"{others:.2f}",
+    )
+
+
+def markdown(cells: Sequence[Sequence[str]], right: frozenset[int]) -> str:
+    """A table that reads well as text and renders as Markdown; the first line is its head."""
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+
+    def shown(line: Sequence[str]) -> str:
+        padded = [
+            text.rjust(width) if column in right else text.ljust(width)
+            for column, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        return "| " + " | ".join(padded) + " |"
+
+    rule = [
+        "-" * (width + 1) + ":" if column in right else "-" * (width + 2)
+        for column, width in enumerate(widths)
+    ]
+    return "\n".join([shown(cells[0]), "|" + "|".join(rule) + "|", *map(shown, cells[1:])])
+
+
+def _figures(report: Report) -> list[str]:
+    if not report.table.series:
+        return []
+    head = (
+        "ratio: to PyTorch eager fp32 from memory, or to vowpal wabbit, at the same threads. "
+        "noise: cores used by other processes (worst run)."
+    )
+    ordered = sorted(
+        report.table.series, key=lambda one: (one.row.key in REFERENCE, -one.row.threads)
+    )
+    rows = [row_cells(series, report.table) for series in ordered]
+    text = ["## Figures", head, "", markdown([HEADER, *rows], RIGHT), ""]
+    for series in report.table.series:
+        if series.failure:
+            row = series.row
+            text.append(f"failed: {row.system}, {row.setup}, threads {row.threads}")
+            text += ["```", series.failure, "```"]
+    return text
+
+
+def _targets(report: Report) -> list[str]:
+    if not report.targets:
+        return []
+    rows = [(one.name, one.wanted, one.measured, one.verdict()) for one in report.targets]
+    head = ("target", "wanted", "measured", "verdict")
+    return ["## Targets", "", markdown([head, *rows], frozenset({1, 2})), ""]
+
+
+def _gemm(report: Report) -> list[str]:
+    if not report.shares:
+        return []
+    rows = [
+        (name, str(threads), precision, f"{share:.0%}")
+        for name, threads, precision, share in report.shares
+    ]
+    head = ("row", "threads", "peak of", "share")
+    title = "## Share of the measured GEMM peak (1000 x 400 x 400, random data)"
+    peaks = ", ".join(
+        f"{line.get('precision')} {line.get('threads')} thr. {line.get('gflops')} GFLOP/s"
+        f" ({line.get('library', 'flux')})"
+        for line in report.gemm
+    )
+    return [title, peaks, "", markdown([head, *rows], frozenset({1, 3})), ""]
+
+
+def _micro(report: Report) -> list[str]:
+    text = ["## Micro benchmarks", ""] if report.micro else []
+    for one in report.micro:
+        text.append(f"### {one.name}")
+        shown = one.failure or one.table or "\n".join(json.dumps(line) for line in one.lines)
+        text += ["```", shown, "```", ""]
+    return text
+
+
+def render(report: Report) -> str:
+    machine = report.machine
+    bf16 = "with" if machine.bf16 else "without"
+    text = [
+        f"# Benchmark of {report.date}",
+        f"{machine.cpu}, {machine.cores} cores ({bf16} AVX512-BF16), {machine.memory_gib} GiB. "
+        f"{report.examples:,} examples to train on, {report.test_examples:,} to test on; "
+        f"{report.repeat} runs per row, interleaved; dense values: {report.transform}. "
+        + ", ".join(f"{name} {version}" for name, version in sorted(report.versions.items())),
+        "",
+        *(f"Warning: {warning}." for warning in report.warnings),
+    ]
+    text += _figures(report) + _targets(report) + _gemm(report)
+    if report.first_line_s:
+        shown = ", ".join(f"{value:.2f}" for value in report.first_line_s)
+        text += ["## First progress line on a pipe", f"seconds after start: {shown}", ""]
+    return "\n".join(text + _micro(report)).rstrip() + "\n"
+
+
+def as_json(report: Report) -> dict[str, object]:
+    fields = {name: value for name, value in vars(report).items() if name != "table"}
+    fields["machine"] = asdict(report.machine)
+    fields["targets"] = [asdict(one) for one in report.targets]
+    fields["micro"] = [asdict(one) for one in report.micro]
+    fields["rows"] = [
+        {
+            **asdict(series.row),
+            "failure": series.failure,
+            "samples": [asdict(sample) for sample in series.samples],
+        }
+        for series in report.table.series
+    ]
+    return fields
+
+
+def scrub(text: str, folders: Sequence[Path]) -> str:
+    """Takes the names of folders of this machine out of what is kept."""
+    for folder in sorted({str(path) for path in folders}, key=len, reverse=True):
+        text = text.replace(folder, "...")
+    return text
+
+
+def write(report: Report, folder: Path, folders: Sequence[Path]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(as_json(report), indent=1) + "\n"
+    (folder / f"{report.date}.json").write_text(scrub(text, folders))
+    (folder / "latest.md").write_text(scrub(render(report), folders))

@@ -1,0 +1,115 @@
+"""What flux must reach, judged from a table. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.rows import Table
+
+FP32_RATIO = 1.75
+BF16_RATIO = 1.8
+BF16_REACH = 2.0
+BF16_AUC_DELTA = 0.0005
+LR_RATIO = 3.0
+MEMORY_SHARE = 1 / 3
+FIRST_LINE_S = 1.0
+
+AUC_PEERS = (
+    ("flux_fp32", "torch_fp32", "CTR-DNN fp32"),
+    ("flux_bf16", "torch_bf16", "CTR-DNN bf16"),
+    ("flux_lr", "vw", "LR"),
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    name: str
+    wanted: str
+    measured: str
+    met: bool | None  # None: not measured
+
+    def verdict(self) -> str:
+        return {True: "met", False: "MISSED", None: "not measured"}[self.met]
+
+
+def _ratio(table: Table, key: str, to: str, threads: int, name: str, least: float) -> Target:
+    value = table.ratio(key, to, threads)
+    return Target(
+        name=f"{name}, {threads} threads" if threads > 1 else f"{name}, 1 thread",
+        wanted=f">= {least:.2f}x",
+        measured="-" if value is None else f"{value:.2f}x",
+        met=None if value is None else value >= least,
+    )
+
+
+def _auc(table: Table, key: str, peer: str, threads: int, name: str) -> Target:
+    ours, theirs = table.find(key, threads), table.find(peer, threads)
+    mine = ours.auc() if ours else None
+    other = theirs.auc() if theirs else None
+    return Target(
+        name=f"test AUC {name} not below the peer's, threads {threads}",
+        wanted="-" if other is None else f">= {other:.5f}",
+        measured="-" if mine is None else f"{mine:.5f}",
+        met=None if mine is None or other is None else mine >= other,
+    )
+
+
+def _auc_delta(table: Table, threads: int) -> Target:
+    series = [table.find(key, threads) for key in ("flux_fp32", "flux_bf16")]
+    values = [value for one in series if one and (value := one.auc()) is not None]
+    delta = abs(values[0] - values[1]) if len(values) == 2 else None
+    return Target(
+        name=f"AUC of bf16 against fp32, threads {threads}",
+        wanted=f"|difference| <= {BF16_AUC_DELTA}",
+        measured="-" if delta is None else f"{delta:.5f}",
+        met=None if delta is None else delta <= BF16_AUC_DELTA,
+    )
+
+
+def _memory(table: Table, threads: int) -> Target:
+    """The largest of flux against the leanest of PyTorch."""
+    flux = [table.find(key, threads) for key in ("flux_fp32", "flux_bf16")]
+    torch = [
+        series
+        for series in table.series
+        if series.row.key.startswith("torch_") and series.row.threads == threads and series.samples
+    ]
+    ours = max((one.peak_rss_bytes() for one in flux if one), default=None)
+    theirs = min((one.peak_rss_bytes() for one in torch), default=None)
+    share = None if ours is None or theirs is None else ours / theirs
+    return Target(
+        name=f"peak memory of flux / leanest PyTorch row, threads {threads}",
+        wanted=f"<= {MEMORY_SHARE:.2f}",
+        measured="-" if share is None else f"{share:.2f}",
+        met=None if share is None else share <= MEMORY_SHARE,
+    )
+
+
+def judge(table: Table, first_line_s: float | None, parts: frozenset[str]) -> list[Target]:
+    """Targets of the parts that were run, for every thread count in the table."""
+    targets: list[Target] = []
+    for threads in table.threads():
+        if "ctr" in parts:
+            fp32 = ("flux_fp32", "torch_fp32", threads, "fp32 from text / PyTorch fp32 from memory")
+            bf16 = ("flux_bf16", "torch_bf16", threads, "bf16 from text / PyTorch bf16 from memory")
+            targets.append(_ratio(table, *fp32, FP32_RATIO))
+            targets.append(_ratio(table, *bf16, BF16_RATIO))
+            targets.append(_ratio(table, *bf16[:3], bf16[3] + " (reach)", BF16_REACH))
+            targets.append(_auc_delta(table, threads))
+            targets.append(_memory(table, threads))
+        if "lr" in parts:
+            lr = ("flux_lr", "vw", threads, "LR end to end / vowpal wabbit")
+            targets.append(_ratio(table, *lr, LR_RATIO))
+        for key, peer, name in AUC_PEERS:
+            if ("lr" if key == "flux_lr" else "ctr") in parts:
+                targets.append(_auc(table, key, peer, threads, name))
+    if "start" in parts:
+        targets.append(
+            Target(
+                name="first progress line of flux run on a pipe",
+                wanted=f"<= {FIRST_LINE_S:.1f} s",
+                measured="-" if first_line_s is None else f"{first_line_s:.2f} s",
+                met=None if first_line_s is None else first_line_s <= FIRST_LINE_S,
+            )
+        )
+    return targets

@@ -1,0 +1,1 @@
+"""The other systems of the comparison. Each module runs inside the environment of its peer."""

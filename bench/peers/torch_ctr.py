@@ -1,0 +1,143 @@
+"""CTR-DNN in PyTorch: one sparse embedding table, 400-400-400, one epoch; prints one JSON line.
+
+The steady figure leaves out the first batches (allocator, oneDNN primitives, compilation) and all
+loading. What makes it quick and is usual: sparse gradients, fused Adam, gradients set to None.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from peers import criteo
+from peers.metrics import exact_auc
+
+BATCH = 1000
+WARM_UP_BATCHES = 50
+DIM = 10
+HIDDEN = (400, 400, 400)
+
+
+class Model:
+    """Forward pass and one training step, in fp32 or under bf16 autocast."""
+
+    def __init__(self, *, bf16: bool, compiled: bool) -> None:
+        self.embedding = nn.Embedding(criteo.ROWS, DIM, sparse=True)
+        nn.init.normal_(self.embedding.weight, std=0.01)
+        layers: list[Any] = []
+        width = criteo.SLOTS * DIM + criteo.DENSE
+        for hidden in HIDDEN:
+            layers += [nn.Linear(width, hidden), nn.ReLU()]
+            width = hidden
+        mlp = nn.Sequential(*layers, nn.Linear(width, 1))
+        self.sparse_optimizer = torch.optim.Adagrad(self.embedding.parameters(), lr=0.05)
+        self.dense_optimizer = torch.optim.Adam(mlp.parameters(), lr=1e-3, fused=True)
+        self.loss = nn.BCEWithLogitsLoss()
+        self.mlp = torch.compile(mlp) if compiled else mlp
+        self.bf16 = bf16
+
+    def logits(self, dense: Any, ids: Any) -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16):
+            features = torch.cat([self.embedding(ids).flatten(1), dense], dim=1)
+            return self.mlp(features).squeeze(1).float()
+
+    def step(self, labels: Any, dense: Any, ids: Any) -> None:
+        self.sparse_optimizer.zero_grad()
+        self.dense_optimizer.zero_grad()
+        self.loss(self.logits(dense, ids), labels).backward()
+        self.sparse_optimizer.step()
+        self.dense_optimizer.step()
+
+
+class TextBatches(torch.utils.data.IterableDataset):
+    """Batches parsed from text inside the loader's worker process."""
+
+    def __init__(self, path: Path, transform: str) -> None:
+        self.path = path
+        self.transform = transform
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for lines in criteo.batches(self.path, BATCH):
+            yield tuple(map(torch.from_numpy, criteo.parse(lines, self.transform)))
+
+
+def load(folder: Path) -> tuple[Any, ...]:
+    return tuple(
+        torch.from_numpy(np.load(folder / f"{name}.npy")) for name in ("labels", "dense", "ids")
+    )
+
+
+def from_memory(arrays: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    for start in range(0, len(arrays[0]), BATCH):
+        yield tuple(array[start : start + BATCH] for array in arrays)
+
+
+def from_text(path: Path, transform: str) -> Iterator[tuple[Any, ...]]:
+    loader = torch.utils.data.DataLoader(
+        TextBatches(path, transform), batch_size=None, num_workers=1, prefetch_factor=8
+    )
+    yield from loader
+
+
+def train(model: Model, source: Iterator[tuple[Any, ...]]) -> dict[str, float]:
+    start = time.perf_counter()
+    steady_start = start
+    examples = steady_examples = 0
+    for number, batch in enumerate(source):
+        if number == WARM_UP_BATCHES:
+            steady_start = time.perf_counter()
+            steady_examples = 0
+        model.step(*batch)
+        examples += len(batch[0])
+        steady_examples += len(batch[0])
+    end = time.perf_counter()
+    return {
+        "examples": examples,
+        "examples_per_s": steady_examples / (end - steady_start),
+        "epoch_s": end - start,
+    }
+
+
+def test_auc(model: Model, folder: Path) -> float:
+    arrays = load(folder)
+    scores: list[float] = []
+    with torch.no_grad():
+        for _, dense, ids in from_memory(arrays):
+            scores += model.logits(dense, ids).tolist()
+    return exact_auc(arrays[0].tolist(), scores)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--compile", action="store_true")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--memory", type=Path, help="folder of arrays to train from")
+    source.add_argument("--text", type=Path, help="Criteo TSV to train from")
+    parser.add_argument("--test", type=Path, required=True, help="folder of arrays to test on")
+    parser.add_argument("--dense", choices=criteo.TRANSFORMS, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(args.seed)
+    model = Model(bf16=args.bf16, compiled=args.compile)
+    batches = from_memory(load(args.memory)) if args.memory else from_text(args.text, args.dense)
+    result = train(model, batches)
+    print(
+        json.dumps({**result, "auc": test_auc(model, args.test), "version": torch.__version__}),
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

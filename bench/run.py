@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Compares flux with its peers on this machine, in one run, and judges the targets.
+
+See bench/README.md for what the rows mean and what is measured how.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import shutil
+import sys
+from importlib import metadata
+from pathlib import Path
+from statistics import median
+
+from harness import cases, data, machine, micro, process, report, setup, targets
+from harness.errors import BenchError
+from harness.flux import ROOT, Files, Flux
+
+PARTS = ("ctr", "lr", "micro", "start")
+NEEDS_FLUX = frozenset({"ctr", "lr", "start"})
+EXAMPLES, TEST_EXAMPLES, REPEAT = 1_000_000, 100_000, 3
+QUICK_EXAMPLES, QUICK_TEST_EXAMPLES, QUICK_REPEAT = 100_000, 20_000, 1
+
+
+def _parts(text: str) -> frozenset[str]:
+    parts = frozenset(text.split(","))
+    if unknown := parts - set(PARTS):
+        names = ", ".join(sorted(unknown))
+        raise argparse.ArgumentTypeError(f"no part {names}: choose from {','.join(PARTS)}")
+    return parts
+
+
+def _threads(text: str) -> list[int]:
+    try:
+        counts = [int(word) for word in text.split(",")]
+    except ValueError:
+        counts = []
+    cores = machine.describe().cores
+    if not counts or not all(1 <= count <= cores for count in counts):
+        raise argparse.ArgumentTypeError(f"{text}: a list of numbers from 1 to {cores}, e.g. 2,1")
+    return sorted(set(counts), reverse=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--only", type=_parts, default=frozenset(PARTS), help=f"parts of {','.join(PARTS)}"
+    )
+    parser.add_argument("--quick", action="store_true", help="few examples, one run per row")
+    parser.add_argument("--repeat", type=int, help=f"runs per row (default {REPEAT})")
+    parser.add_argument("--threads", type=_threads, default=None, help="default 2,1")
+    parser.add_argument("--peers-only", action="store_true", help="leave flux out")
+    parser.add_argument("--check", action="store_true", help="fail when a target is missed")
+    parser.add_argument("--build", type=Path, default=ROOT / "build", help="folder of the binary")
+    parser.add_argument("--cache", type=Path, default=ROOT / ".bench", help="peers and data")
+    parser.add_argument("--data", type=Path, help="folder with train.tsv and test.tsv to use")
+    parser.add_argument(
+        "--dense",
+        choices=("log1p", "none"),
+        default="log1p",
+        help="what the peers do to dense values; must be what the example jobs do",
+    )
+    parser.add_argument("--results", type=Path, help="default bench/results for a full run")
+    return parser.parse_args()
+
+
+class Bench:
+    """One run, from arguments to report."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.cache: Path = args.cache.resolve()
+        self.machine = machine.describe()
+        self.threads: list[int] = args.threads or _threads("2,1" if self.machine.cores > 1 else "1")
+        quick: bool = args.quick
+        self.report = report.Report(
+            date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+            machine=self.machine,
+            examples=QUICK_EXAMPLES if quick else EXAMPLES,
+            test_examples=QUICK_TEST_EXAMPLES if quick else TEST_EXAMPLES,
+            repeat=args.repeat or (QUICK_REPEAT if quick else REPEAT),
+            transform=args.dense,
+        )
+        self.flux: Flux | None = None
+        if not args.peers_only and args.only & NEEDS_FLUX:
+            self.flux = Flux(args.build.resolve() / "flux", self.cache / "scratch")
+        elif args.peers_only and not args.data:
+            raise BenchError("--peers-only needs --data, as flux makes the data otherwise")
+
+    def whole(self) -> bool:
+        """Only whole runs are kept in the repository."""
+        args = self.args
+        return args.only == set(PARTS) and not (args.quick or args.peers_only or args.data)
+
+    def files(self) -> Files:
+        if self.args.data:
+            files = data.existing(self.args.data.resolve())
+            with files.test.open("rb") as file:
+                self.report.test_examples = sum(1 for _ in file)
+            self.report.examples = files.examples
+            return files
+        assert self.flux is not None
+        sizes = (self.report.examples, self.report.test_examples)
+        return data.generated(self.flux, self.cache, *sizes, self.threads[0])
+
+    def ctr(self, files: Files) -> None:
+        python = setup.python_of("torch", self.cache)
+        self.report.versions["PyTorch"] = _version(python, "torch")
+        peer = cases.TorchPeer.prepare(python, files, self.cache, self.args.dense)
+        self.report.gemm += micro.torch_gemm(python, self.threads)
+        todo = [
+            case
+            for threads in self.threads
+            for case in cases.ctr_cases(self.flux, peer, files, threads, self.machine.bf16)
+        ]
+        cases.measure_all(todo, self.report.repeat, self.report.table)
+
+    def lr(self, files: Files) -> None:
+        python = setup.python_of("vw", self.cache)
+        self.report.versions["vowpal wabbit"] = _version(python, "vowpalwabbit")
+        peer = cases.VwPeer.prepare(python, files, self.cache, self.args.dense)
+        todo = [
+            case
+            for threads in self.threads
+            for case in cases.lr_cases(self.flux, peer, files, threads)
+        ]
+        cases.measure_all(todo, self.report.repeat, self.report.table)
+
+    def start(self, files: Files) -> None:
+        if self.flux is None:
+            return
+        for _ in range(self.report.repeat):
+            command = self.flux.command("ctr_dnn", files, self.threads[0], "auto")
+            delay = process.first_progress_s(command, cores=self.threads[0])
+            self.report.first_line_s.append(round(delay, 3))
+            print(f"first progress line after {delay:.2f} s", flush=True)
+
+    def run(self) -> None:
+        parts: frozenset[str] = self.args.only
+        self.report.warnings += machine.noise()
+        for warning in self.report.warnings:
+            print(f"warning: {warning}", flush=True)
+        if not self.machine.bf16:
+            self.report.warnings.append("rows in bf16 left out: the CPU has no AVX512-BF16")
+        self.cache.mkdir(parents=True, exist_ok=True)
+        files = self.files() if parts & NEEDS_FLUX else None
+        if files and "start" in parts:
+            self.start(files)
+        if files and "ctr" in parts:
+            self.ctr(files)
+        if files and "lr" in parts:
+            self.lr(files)
+        if "micro" in parts:
+            self.report.micro = micro.run_all(self.args.build.resolve() / "bin")
+            self.report.gemm += [
+                line for one in self.report.micro for line in one.lines if line["bench"] == "gemm"
+            ]
+        shutil.rmtree(self.cache / "scratch", ignore_errors=True)
+        self.judge(parts)
+
+    def judge(self, parts: frozenset[str]) -> None:
+        one = self.report
+        first = median(one.first_line_s) if one.first_line_s else None
+        one.targets = targets.judge(one.table, first, parts)
+        one.shares = micro.shares(one.table, micro.gemm_peaks(one.gemm))
+
+    def finish(self) -> int:
+        """Prints and keeps the report; the exit status."""
+        one = self.report
+        folder = self.args.results or (
+            ROOT / "bench" / "results" if self.whole() else self.cache / "results"
+        )
+        report.write(one, folder, [self.cache, ROOT, Path.home()])
+        print("\n" + report.render(one))
+        print(f"kept in {folder / 'latest.md'} and {folder / one.date}.json")
+        failed = any(series.failure for series in one.table.series)
+        missed = any(target.met is False for target in one.targets)
+        return 1 if failed or (missed and self.args.check) else 0
+
+
+def _version(python: Path, package: str) -> str:
+    site = sorted((python.parent.parent / "lib").glob("python*/site-packages"))
+    found = list(metadata.distributions(name=package, path=[str(path) for path in site]))
+    return found[0].version if found else "of unknown version"
+
+
+def main() -> int:
+    try:
+        bench = Bench(_arguments())
+        bench.run()
+        return bench.finish()
+    except BenchError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("bench: interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+#include "flux/checkpoint/manifest.h"
+
+#include <nlohmann/json.hpp>
+
+#include "flux/base/hash.h"
+
+namespace flux {
+namespace {
+
+using nlohmann::json;
+constexpr int kVersion = 1;
+
+std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
+uint64_t from_hex(const json& j) { return std::stoull(j.get<std::string>(), nullptr, 16); }
+
+json file_json(const FileInfo& file) {
+  return {{"name", file.name}, {"bytes", file.bytes}, {"hash", hex(file.hash)}};
+}
+FileInfo file_from(const json& j) {
+  FileInfo file{j.at("name").get<std::string>(), j.at("bytes").get<uint64_t>(),
+                from_hex(j.at("hash"))};
+  // Names come from disk: they must stay inside the checkpoint's folder.
+  if (file.name.empty() || file.name.find('/') != std::string::npos || file.name[0] == '.')
+    throw std::invalid_argument("impossible file name '" + file.name + "'");
+  return file;
+}
+
+json body(const Manifest& m) {
+  json closed = json::array();
+  for (const ClosedPass& pass : m.closed)
+    closed.push_back({{"name", pass.name},
+                      {"records", pass.records},
+                      {"repeats", pass.repeats},
+                      {"geometry", hex(pass.geometry)},
+                      {"skipped_examples", pass.skipped_examples}});
+  json shards = json::array();
+  for (const ShardEntry& shard : m.shards) {
+    json j = file_json(shard.file);
+    j["op"] = shard.op;
+    j["stream_hash"] = hex(shard.stream_hash);
+    j["rows"] = shard.rows;
+    shards.push_back(std::move(j));
+  }
+  json files = json::array();
+  for (const FileInfo& file : m.files) files.push_back(file_json(file));
+  return {{"format", "flux checkpoint"},
+          {"version", kVersion},
+          {"number", m.number},
+          {"created", m.created},
+          {"job", m.job},
+          {"incarnation", hex(m.incarnation)},
+          {"epoch", {{"term", m.epoch.term}, {"n", m.epoch.n}}},
+          {"model", m.model},
+          {"closed", closed},
+          {"geometry", hex(m.geometry)},
+          {"open_pass", m.open_pass},
+          {"examples", m.examples},
+          {"shards", shards},
+          {"files", files}};
+}
+
+Manifest from_body(const json& j) {
+  Manifest m;
+  m.number = j.at("number").get<uint64_t>();
+  m.created = j.at("created").get<std::string>();
+  m.job = j.at("job").get<std::string>();
+  m.incarnation = from_hex(j.at("incarnation"));
+  m.epoch = {j.at("epoch").at("term").get<uint64_t>(), j.at("epoch").at("n").get<uint64_t>()};
+  m.model = j.at("model").get<std::map<std::string, std::string>>();
+  for (const json& pass : j.at("closed"))
+    m.closed.push_back({pass.at("name").get<std::string>(), pass.at("records").get<uint64_t>(),
+                        pass.at("repeats").get<uint32_t>(), from_hex(pass.at("geometry")),
+                        pass.at("skipped_examples").get<uint64_t>()});
+  m.geometry = from_hex(j.at("geometry"));
+  m.open_pass = j.at("open_pass").get<std::string>();
+  m.examples = j.at("examples").get<uint64_t>();
+  for (const json& shard : j.at("shards"))
+    m.shards.push_back({file_from(shard), shard.at("op").get<uint64_t>(),
+                        from_hex(shard.at("stream_hash")), shard.at("rows").get<uint64_t>()});
+  for (const json& file : j.at("files")) m.files.push_back(file_from(file));
+  return m;
+}
+
+std::string with_checksum(json j) {
+  j["checksum"] = hex(hash_bytes(j.dump()));
+  return j.dump(1) + "\n";
+}
+
+}  // namespace
+
+std::string encode_manifest(const Manifest& manifest) { return with_checksum(body(manifest)); }
+
+Result<Manifest> decode_manifest(const std::string& path, std::string_view text) {
+  try {
+    const json j = json::parse(text);
+    if (j.at("format") != "flux checkpoint")
+      return error(Code::kCorrupt, "{}: not a flux checkpoint", path);
+    if (j.at("version") != kVersion)
+      return error(Code::kCorrupt, "{}: version {} of the format; this flux reads version {}", path,
+                   j.at("version").dump(), kVersion);
+    Manifest manifest = from_body(j);
+    // The text must be exactly what we would write, checksum included.
+    if (encode_manifest(manifest) != text)
+      return error(Code::kCorrupt, "{}: checksum does not match", path);
+    return manifest;
+  } catch (const std::exception& failure) {  // of the JSON library: it stays inside this file
+    return error(Code::kCorrupt, "{}: not a readable manifest ({})", path, failure.what());
+  }
+}
+
+std::vector<std::string> model_differences(const std::map<std::string, std::string>& checkpoint,
+                                           const std::map<std::string, std::string>& job) {
+  std::vector<std::string> out;
+  for (const auto& [name, value] : checkpoint) {
+    const auto at = job.find(name);
+    if (at == job.end()) {
+      out.push_back(fmt::format("{}: {} in the checkpoint, absent from the job", name, value));
+    } else if (at->second != value) {
+      out.push_back(fmt::format("{}: {} in the checkpoint, {} in the job", name, value,
+                                at->second));
+    }
+  }
+  for (const auto& [name, value] : job)
+    if (!checkpoint.contains(name))
+      out.push_back(fmt::format("{}: absent from the checkpoint, {} in the job", name, value));
+  return out;
+}
+
+}  // namespace flux

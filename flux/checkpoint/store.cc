@@ -1,0 +1,141 @@
+#include "flux/checkpoint/store.h"
+
+#include <algorithm>
+
+#include "flux/base/hash.h"
+#include "flux/base/text.h"
+#include "flux/storage/atomic_file.h"
+
+namespace flux {
+namespace {
+constexpr const char* kManifestName = "manifest.json";
+constexpr uint64_t kManifestMax = 256ULL << 20;
+
+bool is_number(const std::string& name) {
+  return name.size() >= 6 && name.size() <= 12 &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+}  // namespace
+
+std::string CheckpointStore::path_of(uint64_t number) const {
+  return join_path(folder_, fmt::format("{:06}", number));
+}
+
+std::vector<uint64_t> CheckpointStore::committed() const {
+  std::vector<uint64_t> numbers;
+  for (const std::string& name : list_folder(folder_))
+    if (is_number(name) && path_exists(join_path(join_path(folder_, name), kManifestName)))
+      numbers.push_back(std::stoull(name));
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+Status CheckpointStore::remove_leftovers() const {
+  for (const std::string& name : list_folder(folder_)) {
+    const std::string path = join_path(folder_, name);
+    if (name.ends_with(kTemporarySuffix)) FLUX_RETURN_IF_ERROR(remove_all(path));
+    if (!is_number(name)) continue;
+    if (!path_exists(join_path(path, kManifestName))) {
+      FLUX_RETURN_IF_ERROR(remove_all(path));
+      continue;
+    }
+    for (const std::string& file : list_folder(path))
+      if (file.ends_with(kTemporarySuffix)) FLUX_RETURN_IF_ERROR(remove_all(join_path(path, file)));
+  }
+  return Status::ok();
+}
+
+Status CheckpointStore::add_advice(const Status& status, uint64_t bad) const {
+  if (status.code() != Code::kCorrupt && status.code() != Code::kNotFound) return status;
+  std::vector<std::string> others;
+  for (const uint64_t number : committed())
+    if (number != bad) others.push_back(path_of(number));
+  const std::string advice =
+      others.empty()
+          ? "there is no other checkpoint; --fresh starts over"
+          : fmt::format("move {} away to go on from {}; --fresh starts over", path_of(bad),
+                        join(others, " or "));
+  return Status(Code::kCorrupt, status.message() + "\n" + advice);
+}
+
+Result<Manifest> CheckpointStore::load_newest() const {
+  const std::vector<uint64_t> numbers = committed();
+  if (numbers.empty()) return error(Code::kNotFound, "no checkpoint in {}", folder_);
+  return load(numbers.back());
+}
+
+Result<Manifest> CheckpointStore::load(uint64_t number) const {
+  const std::string path = join_path(path_of(number), kManifestName);
+  auto text = read_whole_file(path, kManifestMax);
+  if (!text.is_ok()) return add_advice(text.status(), number);
+  auto manifest = decode_manifest(path, text.value());
+  if (!manifest.is_ok()) return add_advice(manifest.status(), number);
+  if (manifest.value().number != number)
+    return add_advice(error(Code::kCorrupt, "{}: says it is number {}", path,
+                            manifest.value().number),
+                      number);
+  return manifest;
+}
+
+Result<std::string> CheckpointStore::read(const Manifest& manifest, const FileInfo& file) const {
+  const std::string path = join_path(path_of(manifest.number), file.name);
+  auto content = read_whole_file(path, file.bytes);
+  if (!content.is_ok()) return add_advice(content.status(), manifest.number);
+  if (content.value().size() != file.bytes)
+    return add_advice(error(Code::kCorrupt, "{}: {} bytes, the manifest says {}", path,
+                            content.value().size(), file.bytes),
+                      manifest.number);
+  if (hash_bytes(content.value()) != file.hash)
+    return add_advice(error(Code::kCorrupt, "{}: checksum does not match the manifest", path),
+                      manifest.number);
+  return content;
+}
+
+Result<ShardImage> CheckpointStore::read_shard(const Manifest& manifest, size_t shard) const {
+  const ShardEntry& entry = manifest.shards[shard];
+  const std::string path = join_path(path_of(manifest.number), entry.file.name);
+  auto content = read_whole_file(path, entry.file.bytes);
+  if (!content.is_ok()) return add_advice(content.status(), manifest.number);
+  auto image = decode_shard(path, content.value());
+  if (!image.is_ok()) return add_advice(image.status(), manifest.number);
+  const ShardReplica& replica = image.value().replica;
+  if (hash_bytes(content.value()) != entry.file.hash || replica.op() != entry.op ||
+      replica.stream_hash() != entry.stream_hash)
+    return add_advice(
+        error(Code::kCorrupt, "{}: not the file that the manifest names", path), manifest.number);
+  return image;
+}
+
+Result<uint64_t> CheckpointStore::begin() const {
+  const std::vector<uint64_t> numbers = committed();
+  const uint64_t number = numbers.empty() ? 1 : numbers.back() + 1;
+  FLUX_RETURN_IF_ERROR(remove_all(path_of(number)));
+  FLUX_RETURN_IF_ERROR(make_folders(path_of(number)));
+  return number;
+}
+
+Result<FileInfo> CheckpointStore::add(uint64_t number, const std::string& name,
+                                      std::string_view content) const {
+  FLUX_RETURN_IF_ERROR(write_file_synced(join_path(path_of(number), name), content));
+  return FileInfo{name, content.size(), hash_bytes(content)};
+}
+
+Status CheckpointStore::commit(const Manifest& manifest) const {
+  const std::string path = path_of(manifest.number);
+  FLUX_RETURN_IF_ERROR(sync_folder(path));
+  FLUX_RETURN_IF_ERROR(
+      write_file_atomic(join_path(path, kManifestName), encode_manifest(manifest)));
+  return sync_folder(folder_);
+}
+
+Status CheckpointStore::prune(uint32_t keep) const {
+  const std::vector<uint64_t> numbers = committed();
+  for (size_t i = 0; i + keep < numbers.size(); ++i) {
+    // The manifest goes first: what remains of a half-removed checkpoint is a leftover.
+    FLUX_RETURN_IF_ERROR(remove_all(join_path(path_of(numbers[i]), kManifestName)));
+    FLUX_RETURN_IF_ERROR(remove_all(path_of(numbers[i])));
+  }
+  return Status::ok();
+}
+
+}  // namespace flux

@@ -1,0 +1,51 @@
+// CheckpointStore: the checkpoints of one job in one folder.
+//
+//   <folder>/000007/shard-0000 ... geometry.json manifest.json
+//
+// A checkpoint exists from the moment its manifest.json is renamed into place, after every other
+// file is on disk. A folder without one is a leftover of a crash: never loaded, removed by
+// remove_leftovers(). One writer per folder (the job's lock file sees to it).
+// Failure: kNotFound when there is no checkpoint; kCorrupt names the bad file, its offset, and the
+// checkpoints that could be used instead. Nothing ever falls back silently.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flux/base/status.h"
+#include "flux/checkpoint/manifest.h"
+
+namespace flux {
+
+class CheckpointStore {
+ public:
+  explicit CheckpointStore(std::string folder) : folder_(std::move(folder)) {}
+
+  // Numbers of committed checkpoints, rising.
+  std::vector<uint64_t> committed() const;
+  Status remove_leftovers() const;
+  std::string path_of(uint64_t number) const;
+
+  // Newest manifest, checked.
+  Result<Manifest> load_newest() const;
+  Result<Manifest> load(uint64_t number) const;
+  // A file of a checkpoint, checked against size and hash.
+  Result<std::string> read(const Manifest& manifest, const FileInfo& file) const;
+  Result<ShardImage> read_shard(const Manifest& manifest, size_t shard) const;
+
+  // Writing: begin() a number, add() files, commit() the manifest that names them.
+  Result<uint64_t> begin() const;
+  Result<FileInfo> add(uint64_t number, const std::string& name, std::string_view content) const;
+  Status commit(const Manifest& manifest) const;
+  // Removes all but the newest `keep`.
+  Status prune(uint32_t keep) const;
+
+ private:
+  Status add_advice(const Status& status, uint64_t bad) const;
+
+  std::string folder_;
+};
+
+}  // namespace flux

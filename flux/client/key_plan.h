@@ -1,0 +1,50 @@
+// KeyPlan: the distinct keys of a batch, grouped by shard, made once and used by pull, pooling
+// and push.
+//
+// build() removes repeats with a small hash table that stays in the L2 cache between batches, then
+// orders the distinct keys by shard (counting sort), so that each shard gets one contiguous range.
+// Threads: one owner. Memory is reused from batch to batch; nothing shrinks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "flux/api/server.h"
+
+namespace flux {
+
+class KeyPlan {
+ public:
+  explicit KeyPlan(uint32_t shards);
+
+  void build(std::span<const uint64_t> keys);
+
+  size_t unique() const { return unique_; }
+  const std::vector<uint64_t>& keys() const { return keys_; }        // [unique], by shard
+  const std::vector<uint32_t>& counts() const { return counts_; }    // occurrences of each
+  const std::vector<uint32_t>& begin() const { return begin_; }      // [shards + 1]
+  const std::vector<uint32_t>& index() const { return index_; }      // occurrence -> position
+  ShardedKeys sharded() const { return {keys_.data(), begin_.data()}; }
+
+ private:
+  struct Entry {
+    uint64_t key;
+    uint32_t stamp;  // batch that wrote it
+    uint32_t id;     // order of first occurrence
+  };
+  void grow();
+
+  uint32_t shards_;
+  uint32_t stamp_ = 0;
+  size_t unique_ = 0;
+  std::vector<Entry> table_;
+  // By order of first occurrence.
+  std::vector<uint64_t> found_keys_;
+  std::vector<uint32_t> found_counts_, found_shard_, position_;
+  // By shard.
+  std::vector<uint64_t> keys_;
+  std::vector<uint32_t> counts_, begin_, index_;
+};
+
+}  // namespace flux

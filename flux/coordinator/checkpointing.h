@@ -1,0 +1,39 @@
+// Checkpoints as the coordinator makes them: ask servers to save, audit what they saved, commit
+// one manifest.
+//
+// A pass closes by its manifest: the audit reads the ledgers inside the files that were just
+// written, never the live ones, and only if every shard has exactly one verdict for every batch is
+// the manifest committed. Threads: one checkpoint at a time (the caller sees to it).
+// Failure: Status; a checkpoint that fails leaves no trace that could be loaded.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "flux/api/server_control.h"
+#include "flux/base/status.h"
+#include "flux/checkpoint/manifest.h"
+#include "flux/checkpoint/store.h"
+#include "flux/cluster/schedule.h"
+#include "flux/data/geometry.h"
+
+namespace flux {
+
+struct PassToClose {
+  uint32_t pass = 0;
+  Schedule schedule;
+  const Geometry* geometry = nullptr;
+};
+
+// Writes a checkpoint. `base` has everything but number, created, shards and files; `geometry`
+// (null: no open pass) is written beside the shards. If `closing`, the pass is audited first.
+Result<Manifest> write_checkpoint(const CheckpointStore& store, const std::string& folder,
+                                  ServerControlPort* server, Manifest base,
+                                  const Geometry* geometry, const PassToClose* closing);
+
+// Every batch of the pass has the same verdict on every shard of checkpoint `number`.
+Status audit_pass(const CheckpointStore& store, const Manifest& manifest,
+                  const PassToClose& closing);
+
+}  // namespace flux

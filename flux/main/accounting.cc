@@ -1,0 +1,58 @@
+#include "flux/main/accounting.h"
+
+#include <algorithm>
+
+namespace flux {
+namespace {
+
+constexpr Key kExampleKeyMask = (1ULL << 56) - 1;  // the rest marks keys made from record numbers
+
+// Occurrences that record `r` should have over all passes.
+uint64_t expected_count(std::span<const ClosedPass> passes, uint64_t r) {
+  uint64_t count = 0;
+  for (const ClosedPass& pass : passes) count += r < pass.records ? pass.repeats : 0;
+  return count;
+}
+
+void account_by_key(const Server& server, std::span<const ClosedPass> passes, Accounting* sum) {
+  uint64_t seen_expected = 0;
+  server.for_each_row([&](Key key, uint32_t count) {
+    const uint64_t expected = expected_count(passes, key & kExampleKeyMask);
+    seen_expected += expected;
+    if (count > expected) sum->doubled += count - expected;
+    if (count < expected) sum->lost += expected - count;
+  });
+  sum->lost += sum->expected - seen_expected;  // records without any row
+}
+
+}  // namespace
+
+Accounting account(const Server& server, std::span<const ClosedPass> passes, uint32_t slots,
+                   bool key_per_example) {
+  Accounting sum;
+  for (const ClosedPass& pass : passes) {
+    sum.expected += pass.records * pass.repeats;
+    sum.skipped += pass.skipped_examples;
+  }
+  const ServerTotals totals = server.totals();
+  if (key_per_example) {
+    account_by_key(server, passes, &sum);
+  } else {
+    const uint64_t occurrences = (sum.expected - sum.skipped) * slots;
+    const auto examples = [&](uint64_t n) { return slots == 0 ? n : (n + slots - 1) / slots; };
+    if (totals.occurrences > occurrences) sum.doubled = examples(totals.occurrences - occurrences);
+    if (totals.occurrences < occurrences) sum.lost = examples(occurrences - totals.occurrences);
+  }
+  // Dense shards count examples, too: the worst of them stands.
+  if (totals.dense_examples_max > 0) {
+    const uint64_t due = sum.expected - sum.skipped;
+    if (totals.dense_examples_max > due)
+      sum.doubled = std::max(sum.doubled, totals.dense_examples_max - due);
+    if (totals.dense_examples_min < due)
+      sum.lost = std::max(sum.lost, due - totals.dense_examples_min);
+  }
+  sum.applied = sum.expected - sum.skipped - std::min(sum.lost, sum.expected - sum.skipped);
+  return sum;
+}
+
+}  // namespace flux

@@ -1,0 +1,132 @@
+// The `flux` binary: flags to options to one command.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "flux/base/cpu.h"
+#include "flux/base/text.h"
+#include "flux/main/commands.h"
+
+namespace {
+
+using namespace flux;
+
+constexpr const char* kVersion = "0.1.0";
+
+void add_job_options(CLI::App* command, JobArguments* arguments) {
+  command->add_option("job", arguments->job, "job file (YAML)")->required();
+  command->add_option("--set", arguments->sets, "set a field over the file, e.g. data.batch=500")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("FIELD=VALUE");
+}
+
+void add_threads(CLI::App* command, JobArguments* arguments) {
+  command->add_option("--threads", arguments->threads, "trainer threads (0: one per core)")
+      ->check(CLI::Range(0, 1024));
+}
+
+std::string quoted(const std::string& word) {
+  const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+-";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// The same command without --fresh, which would throw the work away.
+std::string resume_command(int argc, char** argv) {
+  std::string out;
+  for (int i = 0; i < argc; ++i)
+    if (std::string(argv[i]) != "--fresh") out += (out.empty() ? "" : " ") + quoted(argv[i]);
+  return out;
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& failure, int argc, char** argv) {
+  if (failure.get_exit_code() == 0) return app.exit(failure);  // --help, --version
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  std::string hint;
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty())
+    hint = did_you_mean(argv[1], names);
+  fmt::print(stderr, "flux: {}{}\ntry 'flux --help'\n", failure.what(), hint);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (!cpu_has_baseline()) {
+    std::fputs("flux: this CPU lacks AVX2, FMA or BMI2 (x86-64-v3), which flux needs\n", stderr);
+    return 2;
+  }
+  CLI::App app{"flux trains very large sparse models and does not stop.", "flux"};
+  app.set_version_flag("--version", std::string("flux ") + kVersion);
+  app.require_subcommand(1);
+  app.footer("Examples:\n"
+             "  flux data gen criteo --examples 100000 --out data/train.tsv\n"
+             "  flux run examples/ctr_dnn/job.yaml --set data.train=data/train.tsv\n"
+             "Running a job again goes on where it stopped.");
+  int exit_code = 0;
+
+  RunArguments run;
+  run.resume_command = resume_command(argc, argv);
+  CLI::App* run_app = app.add_subcommand("run", "train a job, or go on with it");
+  add_job_options(run_app, &run.job);
+  add_threads(run_app, &run.job);
+  run_app->add_flag("--fresh", run.fresh, "forget what an earlier run left in the output folder");
+  run_app->add_option("--summary", run.summary, "write the end's figures as JSON to this file");
+  run_app->callback([&] { exit_code = run_command(run); });
+
+  JobArguments check;
+  CLI::App* check_app = app.add_subcommand("check", "check a job file and print its model");
+  add_job_options(check_app, &check);
+  check_app->callback([&] { exit_code = check_command(check); });
+
+  CLI::App* schema_app = app.add_subcommand("schema", "print the JSON Schema of job files");
+  schema_app->callback([&] { exit_code = schema_command(); });
+
+  JobArguments eval;
+  CLI::App* eval_app = app.add_subcommand("eval", "evaluate the newest checkpoint on data.test");
+  add_job_options(eval_app, &eval);
+  add_threads(eval_app, &eval);
+  eval_app->callback([&] { exit_code = eval_command(eval); });
+
+  PredictArguments predict;
+  CLI::App* predict_app = app.add_subcommand("predict", "write one probability per record");
+  add_job_options(predict_app, &predict.job);
+  add_threads(predict_app, &predict.job);
+  predict_app->add_option("--input", predict.input, "data files (default: data.test)");
+  predict_app->add_option("--out", predict.out, "output file (default: standard output)");
+  predict_app->callback([&] { exit_code = predict_command(predict); });
+
+  std::string inspect_path;
+  bool verify = false;
+  CLI::App* inspect_app = app.add_subcommand("inspect", "show what a checkpoint holds");
+  inspect_app->add_option("path", inspect_path, "output folder, checkpoint or job file")->required();
+  inspect_app->add_flag("--verify", verify, "read every file and check every byte");
+  inspect_app->callback([&] { exit_code = inspect_command(inspect_path, verify); });
+
+  GenArguments gen;
+  CLI::App* data_app = app.add_subcommand("data", "make data");
+  data_app->require_subcommand(1);
+  CLI::App* gen_app = data_app->add_subcommand("gen", "generate data with a known truth");
+  gen_app->require_subcommand(1);
+  CLI::App* criteo_app = gen_app->add_subcommand("criteo", "Criteo-like TSV (plain or .gz)");
+  criteo_app->add_option("--examples", gen.examples, "lines")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+  criteo_app->add_option("--seed", gen.seed, "another seed, other examples of the same truth");
+  criteo_app->add_option("--truth-seed", gen.truth_seed, "seed of the hidden truth");
+  criteo_app->add_option("--threads", gen.threads, "threads (0: one per core)")
+      ->check(CLI::Range(0U, 1024U));
+  criteo_app->add_option("--out", gen.out, "file to write")->required();
+  criteo_app->callback([&] { exit_code = gen_criteo_command(gen); });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& failure) {
+    return usage_error(app, failure, argc, argv);
+  }
+  return exit_code;
+}

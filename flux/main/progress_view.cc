@@ -1,0 +1,95 @@
+#include "flux/main/progress_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "flux/base/text.h"
+
+namespace flux {
+namespace {
+
+double seconds(TimeNs from, TimeNs to) { return static_cast<double>(to - from) * 1e-9; }
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void ProgressView::clear_bar() {
+  if (bar_shown_) print("\r\033[K");
+  bar_shown_ = false;
+}
+
+void ProgressView::say(const std::string& line) {
+  clear_bar();
+  print(line + "\n");
+}
+
+void ProgressView::begin(uint64_t done_before, uint64_t total, TimeNs now) {
+  done_before_ = done_before;
+  total_ = total;
+  start_ = last_row_ = now;
+  say(fmt::format("{:>14} {:>12} {:>12} {:>12} {:>12} {:>9}\n{:>14} {:>12} {:>12} {:>12} {:>12} "
+                  "{:>9}",
+                  "examples", "since last", "average", "progressive", "examples", "time", "",
+                  "log loss", "log loss", "AUC", "per second", "left"));
+}
+
+bool ProgressView::due(uint64_t examples, TimeNs now) const {
+  if (examples == last_examples_) return false;
+  if (rows_ == 0) return true;  // the first row as soon as there is anything to say
+  const double wait = std::max(1.0, seconds(start_, now) / 12);
+  return seconds(last_row_, now) >= wait;
+}
+
+void ProgressView::update(const Progress& progress, TimeNs now) {
+  if (due(progress.examples, now)) print_row(progress, now);
+}
+
+void ProgressView::print_row(const Progress& progress, TimeNs now) {
+  const double loss = progress.metrics.loss_sum();
+  const auto fresh = static_cast<double>(std::max<uint64_t>(1, progress.examples - last_examples_));
+  CurveRow row;
+  row.examples = done_before_ + progress.examples;
+  row.loss_since = (loss - last_loss_) / fresh;
+  row.loss_average = loss / static_cast<double>(std::max<uint64_t>(1, progress.examples));
+  row.auc = progress.metrics.auc();
+  row.examples_per_s = fresh / std::max(1e-9, seconds(last_row_, now));
+  const double mean_speed =
+      static_cast<double>(progress.examples) / std::max(1e-9, seconds(start_, now));
+  const double left = total_ > row.examples && mean_speed > 0
+                          ? static_cast<double>(total_ - row.examples) / mean_speed
+                          : 0;
+  say(fmt::format("{:>14} {:>12.6f} {:>12.6f} {:>12.6f} {:>12} {:>9}", with_commas(row.examples),
+                  row.loss_since, row.loss_average, row.auc,
+                  with_commas(static_cast<uint64_t>(row.examples_per_s)), human_seconds(left)));
+  curve_->add(row);
+  last_row_ = now;
+  last_examples_ = progress.examples;
+  last_loss_ = loss;
+  ++rows_;
+}
+
+void ProgressView::draw_bar(uint64_t examples, TimeNs now) {
+  if (!terminal_ || total_ == 0) return;
+  constexpr int kCells = 40;
+  const double share =
+      std::min(1.0, static_cast<double>(done_before_ + examples) / static_cast<double>(total_));
+  const int full = static_cast<int>(share * kCells);
+  const double speed = static_cast<double>(examples) / std::max(1e-9, seconds(start_, now));
+  print(fmt::format("\r\033[K[{}{}] {:5.1f}%  {} examples/s", std::string(full, '#'),
+                    std::string(kCells - full, '.'), share * 100,
+                    with_commas(static_cast<uint64_t>(speed))));
+  bar_shown_ = true;
+}
+
+void ProgressView::finish(const Progress& progress, TimeNs now) {
+  if (progress.examples > last_examples_) print_row(progress, now);
+  clear_bar();
+}
+
+}  // namespace flux

@@ -1,0 +1,343 @@
+#include "flux/main/run_job.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "flux/base/hash.h"
+#include "flux/base/random.h"
+#include "flux/base/text.h"
+#include "flux/cluster/schedule.h"
+#include "flux/coordinator/checkpointing.h"
+#include "flux/main/embedded.h"
+#include "flux/main/evaluate.h"
+#include "flux/main/output_lock.h"
+#include "flux/main/reporter.h"
+#include "flux/storage/atomic_file.h"
+#include "flux/worker/worker.h"
+
+namespace flux {
+namespace {
+
+double seconds_since(TimeNs start) { return static_cast<double>(steady_now_ns() - start) * 1e-9; }
+
+std::vector<uint32_t> lease_order(const Geometry& geometry, const BlockId& section) {
+  std::vector<uint32_t> order(geometry.blocks.size());
+  std::iota(order.begin(), order.end(), 0U);
+  if (geometry.shuffle_seed == 0) return order;
+  Random random(hash_pair(hash_pair(geometry.shuffle_seed, section.pass),
+                          (static_cast<uint64_t>(section.phase) << 16) | section.epoch));
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  return order;
+}
+
+class JobRun {
+ public:
+  JobRun(const Job& job, const RunOptions& options)
+      : options_(options), start_(steady_now_ns()), job_(job) {}
+
+  Result<Summary> run() {
+    FLUX_RETURN_IF_ERROR(open());
+    FLUX_RETURN_IF_ERROR(build_worker());
+    const auto first = static_cast<uint32_t>(closed_.size());
+    for (uint32_t p = first; p < e_->job.passes.size() && !stopped(); ++p)
+      FLUX_RETURN_IF_ERROR(run_pass(p));
+    return finish();
+  }
+
+ private:
+  bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
+  std::string in_output(const char* name) const { return join_path(job_.output, name); }
+
+  Status open() {
+    FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(job_.output));
+    if (options_.fresh)
+      for (const char* name : {"checkpoints", "geometry", "curve.tsv", "curve.svg", "summary.json"})
+        FLUX_RETURN_IF_ERROR(remove_all(in_output(name)));
+    FLUX_RETURN_IF_ERROR(CheckpointStore(in_output("checkpoints")).remove_leftovers());
+    FLUX_ASSIGN_OR_RETURN(e_, open_embedded(job_, false));
+    reporter_ = std::make_unique<Reporter>(options_.terminal, in_output("curve.tsv"));
+    reporter_->say(fmt::format("job {}: {} tables, {} dense parameters, {} threads, {}", job_.name,
+                               e_->job.tables.size(), with_commas(e_->graph->parameter_count()),
+                               e_->threads, precision_name(e_->precision)));
+    if (!e_->restored) return Status::ok();
+    closed_ = e_->restored->closed;
+    resumed_from_ = e_->store().path_of(e_->restored->number);
+    reporter_->say(fmt::format("resumed from {} of {}: {} passes closed, {} rows ({:.1f} s)",
+                               resumed_from_, e_->restored->created, closed_.size(),
+                               with_commas(e_->rows()), e_->restore_s));
+    return Status::ok();
+  }
+
+  Status build_worker() {
+    WorkerOptions options;
+    options.threads = e_->threads;
+    options.trainer.graph = e_->graph;
+    options.trainer.net = {e_->precision, e_->job.data.batch_size};
+    options.trainer.sparse_shards = e_->server->sparse_shards();
+    options.trainer.pull_ahead = e_->job.deterministic ? 0 : e_->job.pull_ahead;
+    options.trainer.client.incarnation = e_->incarnation;
+    FLUX_ASSIGN_OR_RETURN(worker_,
+                          Worker::create(options, {e_->server.get()}, e_->coordinator.get()));
+    return Status::ok();
+  }
+
+  // The frozen cut of a pass: from the checkpoint if the pass is open there, else made now and
+  // written down before the first lease.
+  Status open_data(uint32_t pass) {
+    const PassSpec& spec = e_->job.passes[pass];
+    FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(spec.train));
+    const bool open_before =
+        e_->restored && e_->restored->geometry != 0 && pass == e_->restored->closed.size();
+    Geometry geometry;
+    if (open_before) {
+      FLUX_ASSIGN_OR_RETURN(geometry, frozen_geometry(files));
+    } else {
+      reporter_->say(fmt::format("pass {}: reading {} file{}", spec.name, files.size(),
+                                 files.size() == 1 ? "" : "s"));
+      FLUX_ASSIGN_OR_RETURN(geometry, Dataset::scan(files, e_->job.data, e_->threads));
+      FLUX_RETURN_IF_ERROR(make_folders(in_output("geometry")));
+      FLUX_RETURN_IF_ERROR(write_file_atomic(
+          join_path(in_output("geometry"), fmt::format("pass-{:05}.json", pass)),
+          geometry.to_json()));
+    }
+    FLUX_ASSIGN_OR_RETURN(dataset_, Dataset::open(geometry, e_->job.data));
+    return e_->server->open_pass(pass, geometry.hash());
+  }
+
+  Result<Geometry> frozen_geometry(const std::vector<std::string>& files) {
+    const Manifest& manifest = *e_->restored;
+    for (const FileInfo& file : manifest.files) {
+      if (file.name != "geometry.json") continue;
+      FLUX_ASSIGN_OR_RETURN(const std::string text, e_->store().read(manifest, file));
+      FLUX_ASSIGN_OR_RETURN(Geometry frozen, Geometry::from_json(text));
+      Geometry wanted = frozen;  // the parts of a cut that the job file decides
+      wanted.format = e_->job.data.format;
+      wanted.batch_size = e_->job.data.batch_size;
+      wanted.shuffle_seed = e_->job.data.shuffle ? shuffle_seed_of(e_->job.data) : 0;
+      const auto differences = geometry_differences(frozen, wanted);
+      if (frozen.hash() != manifest.geometry || !differences.empty())
+        return invalid(
+            "pass {} was begun with another cut of the data:\n  {}\n"
+            "set it back until the pass is closed, or start over with --fresh",
+            manifest.open_pass, join(differences, "\n  "));
+      size_t added = 0;
+      for (const std::string& path : files)
+        added += std::none_of(frozen.files.begin(), frozen.files.end(),
+                              [&](const DataFile& f) { return f.path == path; });
+      if (added > 0)
+        reporter_->say(fmt::format("note: {} new file(s) match, but pass {} was cut without them",
+                                   added, manifest.open_pass));
+      return frozen;
+    }
+    return error(Code::kCorrupt, "{} has no geometry.json",
+                 e_->store().path_of(manifest.number));
+  }
+
+  Schedule schedule() const {
+    return {static_cast<uint32_t>(e_->job.passes.size()),
+            static_cast<uint16_t>(e_->job.phases.size()),
+            static_cast<uint16_t>(e_->job.epochs)};
+  }
+
+  // Examples of this pass that every shard has, from the ledgers.
+  uint64_t examples_applied(uint32_t pass) const {
+    const Geometry& geometry = dataset_->geometry();
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < schedule().sections(); ++i) {
+      const auto marked = e_->server->marked_by_all(
+          schedule().section(pass, i), static_cast<uint32_t>(geometry.blocks.size()));
+      for (uint32_t b = 0; b < marked.size(); ++b)
+        for (uint32_t j = 0; j < geometry.batches_in(b); ++j)
+          if ((marked[b] >> j) & 1) sum += geometry.batch_records(b, j);
+    }
+    return sum;
+  }
+
+  uint64_t closed_examples() const {
+    uint64_t sum = 0;
+    for (const ClosedPass& pass : closed_) sum += pass.records * pass.repeats;
+    return sum;
+  }
+
+  Status run_pass(uint32_t pass) {
+    FLUX_RETURN_IF_ERROR(open_data(pass));
+    pass_ = pass;
+    const Geometry& geometry = dataset_->geometry();
+    const uint64_t in_pass = geometry.records() * schedule().sections();
+    const uint64_t before = examples_applied(pass);
+    reporter_->say(fmt::format(
+        "pass {}: {} examples x {}, {} blocks, {} batches of {}{}", e_->job.passes[pass].name,
+        with_commas(geometry.records()), schedule().sections(), geometry.blocks.size(),
+        with_commas(geometry.batches()), geometry.batch_size,
+        before > 0 ? fmt::format("; {} already applied", with_commas(before)) : ""));
+    std::vector<uint8_t> batches;
+    for (uint32_t b = 0; b < geometry.blocks.size(); ++b)
+      batches.push_back(static_cast<uint8_t>(geometry.batches_in(b)));
+
+    begin_reporting(closed_examples() + before, closed_examples() + in_pass);
+    const TimeNs train_start = steady_now_ns();
+    Status status;
+    for (uint32_t i = 0; i < schedule().sections() && status.is_ok() && !stopped(); ++i) {
+      const BlockId section = schedule().section(pass, i);
+      const auto marked = e_->server->marked_by_all(section, static_cast<uint32_t>(batches.size()));
+      e_->coordinator->begin_section(section, batches, lease_order(geometry, section), marked,
+                                     true);
+      status = worker_->run_section(*dataset_, options_.stop);
+    }
+    train_s_ += seconds_since(train_start);
+    reporter_->stop(worker_->progress());
+    FLUX_RETURN_IF_ERROR(status);
+    if (stopped()) return checkpoint(false);
+    FLUX_RETURN_IF_ERROR(checkpoint(true));
+    return evaluate_pass();
+  }
+
+  void begin_reporting(uint64_t before, uint64_t total) {
+    const bool inline_checkpoints = e_->job.deterministic;
+    next_checkpoint_ = steady_now_ns() + every_ns();
+    const auto maybe_checkpoint = [this] {
+      if (every_ns() == 0 || steady_now_ns() < next_checkpoint_) return;
+      const Status status = checkpoint(false);
+      if (!status.is_ok())
+        reporter_->say("warning: no checkpoint, training goes on: " + status.message());
+      next_checkpoint_ = steady_now_ns() + every_ns();
+    };
+    if (inline_checkpoints) worker_->set_between_batches(maybe_checkpoint);
+    reporter_->start(worker_.get(), before, total,
+                     inline_checkpoints ? std::function<void()>() : maybe_checkpoint);
+  }
+  TimeNs every_ns() const {
+    return static_cast<TimeNs>(e_->job.checkpoint_every_s * static_cast<double>(kSecond));
+  }
+
+  Status checkpoint(bool closing) {
+    Manifest base;
+    base.job = job_.name;
+    base.incarnation = e_->incarnation;
+    base.epoch = e_->epoch;
+    base.model = e_->model;
+    base.closed = closed_;
+    const Geometry& geometry = dataset_->geometry();
+    PassToClose close{pass_, schedule(), &geometry};
+    if (closing) {
+      base.closed.push_back({e_->job.passes[pass_].name, geometry.records(),
+                             schedule().sections(), geometry.hash(), 0});
+    } else {
+      base.geometry = geometry.hash();
+      base.open_pass = e_->job.passes[pass_].name;
+      base.examples = examples_applied(pass_);
+    }
+    FLUX_ASSIGN_OR_RETURN(const Manifest written,
+                          write_checkpoint(e_->store(), e_->checkpoint_folder, e_->server.get(),
+                                           std::move(base), closing ? nullptr : &geometry,
+                                           closing ? &close : nullptr));
+    last_checkpoint_ = e_->store().path_of(written.number);
+    if (closing) {
+      closed_ = written.closed;
+      e_->server->close_below(pass_ + 1);
+    }
+    FLUX_RETURN_IF_ERROR(reporter_->save_curve());
+    return e_->store().prune(e_->job.checkpoint_keep);
+  }
+
+  Status evaluate_pass() {
+    if (e_->job.test.empty() || stopped()) return Status::ok();
+    FLUX_ASSIGN_OR_RETURN(metrics_, evaluate(*e_, e_->job.test));
+    reporter_->say(fmt::format("test: {} examples, AUC {:.5f}, log loss {:.5f}",
+                               with_commas(metrics_->examples()), metrics_->auc(),
+                               metrics_->log_loss()));
+    return Status::ok();
+  }
+
+  Result<Summary> finish() {
+    if (closed_.size() == e_->job.passes.size() && !metrics_ && !stopped()) {
+      reporter_->say("every pass of this job is closed: nothing to train");
+      FLUX_RETURN_IF_ERROR(evaluate_pass());
+    }
+    Summary s = summarize();
+    FLUX_RETURN_IF_ERROR(write_file_atomic(in_output("summary.json"), summary_json(s)));
+    FLUX_RETURN_IF_ERROR(write_file_atomic(
+        in_output("curve.svg"),
+        reporter_->curve().to_svg(job_.name, metrics_ ? metrics_->auc() : 0)));
+    print_end(s);
+    return s;
+  }
+
+  Summary summarize() {
+    const Progress progress = worker_->progress();
+    Summary s;
+    s.job = job_.name;
+    s.state = closed_.size() == e_->job.passes.size() ? "complete" : "stopped";
+    s.examples = progress.examples;
+    s.train_s = train_s_;
+    s.examples_per_s =
+        train_s_ > 0 ? static_cast<double>(progress.examples) / train_s_ : 0;
+    if (metrics_) {
+      s.auc = metrics_->auc();
+      s.logloss = metrics_->log_loss();
+    }
+    s.train_auc = progress.metrics.auc();
+    s.train_logloss = progress.metrics.log_loss();
+    std::vector<ClosedPass> passes = closed_;
+    if (s.state == "stopped" && dataset_) {
+      // An open pass counts with what the ledgers say was applied; the counters must agree.
+      ClosedPass open{"open", examples_applied(pass_), 1, 0, 0};
+      passes.push_back(open);
+    }
+    const FeatureCounts features = feature_counts(e_->job.data);
+    s.accounting = account(*e_->server, passes, features.slots,
+                           e_->job.data.key_per_example && s.state == "complete");
+    s.rows = e_->rows();
+    s.resumed_from = resumed_from_;
+    s.precision = precision_name(e_->precision);
+    s.threads = e_->threads;
+    s.model_hash = e_->server->content_hash();
+    s.peak_rss_bytes = peak_rss_bytes();
+    s.wall_s = seconds_since(start_);
+    return s;
+  }
+
+  void print_end(const Summary& s) {
+    const Progress progress = worker_->progress();
+    int64_t total = 0;
+    for (const int64_t ns : progress.stage_ns) total += ns;
+    std::string stages;
+    for (size_t i = 0; i < kStages && total > 0; ++i)
+      stages += fmt::format("{}{} {:.1f}%", i > 0 ? ", " : "", stage_name(static_cast<Stage>(i)),
+                            100.0 * static_cast<double>(progress.stage_ns[i]) /
+                                static_cast<double>(total));
+    if (!stages.empty()) reporter_->say("time by stage: " + stages);
+    reporter_->say(accounting_line(s));
+    const std::string model = last_checkpoint_.empty() ? resumed_from_ : last_checkpoint_;
+    reporter_->say(fmt::format("model: {} ({} rows)\ncurve: {}", model, with_commas(s.rows),
+                               in_output("curve.svg")));
+    if (s.state == "stopped")
+      reporter_->say(fmt::format("stopped; to go on: {}", options_.resume_command));
+  }
+
+  RunOptions options_;
+  TimeNs start_;
+  Job job_;
+  std::unique_ptr<OutputLock> lock_;
+  std::unique_ptr<Embedded> e_;
+  std::unique_ptr<Reporter> reporter_;
+  std::unique_ptr<Worker> worker_;
+  std::unique_ptr<Dataset> dataset_;
+  std::vector<ClosedPass> closed_;
+  std::optional<BinaryMetrics> metrics_;
+  std::string resumed_from_, last_checkpoint_;
+  uint32_t pass_ = 0;
+  double train_s_ = 0;
+  TimeNs next_checkpoint_ = 0;
+};
+
+}  // namespace
+
+Result<Summary> run_job(const Job& job, const RunOptions& options) {
+  JobRun run(job, options);
+  return run.run();
+}
+
+}  // namespace flux

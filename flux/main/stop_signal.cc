@@ -1,0 +1,35 @@
+#include "flux/main/stop_signal.h"
+
+#include <unistd.h>
+
+#include <csignal>
+
+namespace flux {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void on_signal(int number) {
+  if (!stop_requested.exchange(true)) {
+    constexpr char kText[] = "\nstopping after a checkpoint; again to stop at once\n";
+    const ssize_t ignored = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+    (void)ignored;
+    return;
+  }
+  _exit(128 + number);
+}
+
+}  // namespace
+
+const std::atomic<bool>* install_stop_signal() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  return &stop_requested;
+}
+
+}  // namespace flux

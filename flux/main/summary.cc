@@ -1,0 +1,57 @@
+#include "flux/main/summary.h"
+
+#include <sys/resource.h>
+
+#include <nlohmann/json.hpp>
+
+#include "flux/base/text.h"
+
+namespace flux {
+
+std::string summary_json(const Summary& s) {
+  nlohmann::ordered_json j;
+  j["job"] = s.job;
+  j["state"] = s.state;
+  j["examples"] = s.examples;
+  j["examples_per_s"] = s.examples_per_s;
+  j["wall_s"] = s.wall_s;
+  j["train_s"] = s.train_s;
+  j["auc"] = s.auc ? nlohmann::ordered_json(*s.auc) : nullptr;
+  j["logloss"] = s.logloss ? nlohmann::ordered_json(*s.logloss) : nullptr;
+  j["train_auc"] = s.train_auc;
+  j["train_logloss"] = s.train_logloss;
+  j["expected"] = s.accounting.expected;
+  j["applied_once"] = s.accounting.applied - std::min(s.accounting.applied, s.accounting.doubled);
+  j["lost"] = s.accounting.lost;
+  j["doubled"] = s.accounting.doubled;
+  j["skipped"] = s.accounting.skipped;
+  j["rows"] = s.rows;
+  j["peak_rss_bytes"] = s.peak_rss_bytes;
+  j["resumed_from"] = s.resumed_from.empty() ? nlohmann::ordered_json(nullptr)
+                                             : nlohmann::ordered_json(s.resumed_from);
+  j["precision"] = s.precision;
+  j["threads"] = s.threads;
+  j["model_hash"] = fmt::format("{:016x}", s.model_hash);
+  return j.dump(2) + "\n";
+}
+
+std::string accounting_line(const Summary& s) {
+  const Accounting& a = s.accounting;
+  std::string line =
+      fmt::format("examples {}/{} applied once · skipped {} · lost {} · doubled {}",
+                  with_commas(a.applied - std::min(a.applied, a.doubled)), with_commas(a.expected),
+                  with_commas(a.skipped), with_commas(a.lost), with_commas(a.doubled));
+  if (s.auc) line += fmt::format(" · test AUC {:.5f}", *s.auc);
+  if (s.examples > 0)
+    line += fmt::format(" · {} examples/s",
+                        with_commas(static_cast<uint64_t>(s.examples_per_s)));
+  return line;
+}
+
+uint64_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace flux

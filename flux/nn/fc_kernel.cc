@@ -1,0 +1,210 @@
+#include "flux/nn/fc_kernel.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "flux/base/buffer.h"
+#include "flux/nn/fc_products.h"
+#include "flux/nn/vector_math.h"
+
+namespace flux {
+namespace {
+
+enum class Activation : unsigned char { kNone, kRelu, kSigmoid, kTanh };
+
+Activation activation_of(const Node& node) {
+  const std::string& name = node.text_attr("activation");
+  if (name == "relu") return Activation::kRelu;
+  if (name == "sigmoid") return Activation::kSigmoid;
+  return name == "tanh" ? Activation::kTanh : Activation::kNone;
+}
+
+void activate(Activation f, float* y, uint32_t n) {
+  if (f == Activation::kRelu)
+    for (uint32_t c = 0; c < n; ++c) y[c] = y[c] > 0 ? y[c] : 0.0F;
+  if (f == Activation::kSigmoid)
+    for (uint32_t c = 0; c < n; ++c) y[c] = sigmoid(y[c]);
+  if (f == Activation::kTanh)
+    for (uint32_t c = 0; c < n; ++c) y[c] = tanh_of(y[c]);
+}
+
+// dz = dy * f'(z), by the output.
+void deactivate(Activation f, const float* y, const float* dy, float* dz, uint32_t n) {
+  for (uint32_t c = 0; c < n; ++c) {
+    float slope = 1.0F;
+    if (f == Activation::kRelu) slope = y[c] > 0 ? 1.0F : 0.0F;
+    if (f == Activation::kSigmoid) slope = y[c] * (1.0F - y[c]);
+    if (f == Activation::kTanh) slope = 1.0F - y[c] * y[c];
+    dz[c] = dy[c] * slope;
+  }
+}
+
+// What both kernels of this file share: the layer's parameters and how it is activated.
+class FcBase : public Kernel {
+ protected:
+  explicit FcBase(const KernelArgs& args)
+      : in_(args.inputs[0]),
+        out_(args.output),
+        dz_(args.output_gradient),
+        activation_(activation_of(args.node)),
+        masked_(args.output_gradient_masked),
+        weight_(args.graph.parameters()[args.node.parameters[0]].offset),
+        has_bias_(args.node.parameters.size() > 1),
+        zero_(out_.width),
+        row_(out_.width),
+        other_(out_.width) {
+    if (has_bias_) bias_ = args.graph.parameters()[args.node.parameters[1]].offset;
+    zero_.fill(0);
+  }
+  const float* bias_in(const float* flat) const { return has_bias_ ? flat + bias_ : zero_.data(); }
+  // Where the gradient of the bias goes; without a bias, where nobody looks.
+  float* bias_out(float* flat) { return has_bias_ ? flat + bias_ : row_.data(); }
+  void activate_rows(uint32_t batch) {
+    for (uint32_t b = 0; b < batch; ++b) {
+      float* y = row_.data();
+      const float* from = read_row(out_, b, y);
+      if (from != y) std::copy(from, from + out_.width, y);
+      activate(activation_, y, out_.width);
+      write_row(out_, b, y, false);
+    }
+  }
+  void make_dz(const Tensor& gradient, uint32_t batch) {
+    if (dz_.data == gradient.data && (masked_ || activation_ == Activation::kNone)) return;
+    const Activation f = masked_ ? Activation::kNone : activation_;
+    for (uint32_t b = 0; b < batch; ++b) {
+      const float* dy = read_row(gradient, b, row_.data());
+      const float* y = read_row(out_, b, other_.data());
+      deactivate(f, y, dy, row_.data(), out_.width);
+      write_row(dz_, b, row_.data(), false);
+    }
+  }
+
+  KernelInput in_;
+  Tensor out_, dz_;
+  Activation activation_;
+  bool masked_;
+  size_t weight_, bias_ = 0;
+  bool has_bias_;
+  Buffer<float> zero_, row_, other_;
+};
+
+class FcKernel : public FcBase {
+ public:
+  explicit FcKernel(const KernelArgs& args) : FcBase(args), gradient_(args.output_gradient) {
+    if (dz_ && dz_.type == in_.value.type) return;
+    const uint32_t stride = (out_.width + 31) / 32 * 32;
+    own_dz_.resize_discard(static_cast<size_t>(stride) * args.batch_max *
+                           dtype_size(in_.value.type));
+    own_dz_.fill(0);
+    dz_ = {own_dz_.data(), out_.width, stride, in_.value.type};
+  }
+  Status make(const KernelArgs& args) {
+    FcShape shape;
+    shape.x = in_.value;
+    shape.y = out_;
+    shape.dz = dz_;
+    shape.dx = in_.gradient;
+    shape.dx_add = in_.add;
+    shape.dx_mask = in_.mask_relu;
+    shape.relu = activation_ == Activation::kRelu;
+    shape.batch_max = args.batch_max;
+    FLUX_ASSIGN_OR_RETURN(products_, make_onednn_products(shape));
+    return Status::ok();
+  }
+  void set_parameters(const float* flat) override {
+    products_->set_parameters(flat + weight_, bias_in(flat));
+  }
+  void forward(Step& step) override {
+    products_->forward(step.batch);
+    if (activation_ == Activation::kSigmoid || activation_ == Activation::kTanh)
+      activate_rows(step.batch);
+  }
+  void backward(Step& step) override {
+    make_dz(gradient_, step.batch);
+    float* flat = step.gradients->parameters;
+    products_->backward_weights(step.batch, flat + weight_, bias_out(flat));
+    if (in_.gradient) products_->backward_data(step.batch);
+  }
+
+ private:
+  Tensor gradient_;
+  Buffer<char> own_dz_;
+  std::unique_ptr<FcProducts> products_;
+};
+
+float dot(const float* a, const float* b, uint32_t n) {
+  constexpr uint32_t kLanes = 32;
+  float sums[kLanes] = {};
+  uint32_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (uint32_t l = 0; l < kLanes; ++l) sums[l] += a[i + l] * b[i + l];
+  for (; i < n; ++i) sums[i % kLanes] += a[i] * b[i];
+  for (uint32_t half = kLanes / 2; half > 0; half /= 2)
+    for (uint32_t l = 0; l < half; ++l) sums[l] += sums[l + half];
+  return sums[0];
+}
+
+// One unit: a dot product per example forward, two scaled additions backward.
+class FcDotKernel : public FcBase {
+ public:
+  explicit FcDotKernel(const KernelArgs& args)
+      : FcBase(args),
+        w_(in_.value.width),
+        dw_(in_.value.width),
+        x_(in_.value.width),
+        dx_(in_.value.width) {}
+  void set_parameters(const float* flat) override {
+    std::copy(flat + weight_, flat + weight_ + w_.size(), w_.data());
+    b_ = *bias_in(flat);
+  }
+  void forward(Step& step) override {
+    const uint32_t n = in_.value.width;
+    for (uint32_t b = 0; b < step.batch; ++b) {
+      float y = dot(read_row(in_.value, b, x_.data()), w_.data(), n) + b_;
+      activate(activation_, &y, 1);
+      write_row(out_, b, &y, false);
+    }
+  }
+  void backward(Step& step) override {
+    make_dz(dz_, step.batch);
+    dw_.fill(0);
+    float db = 0;
+    for (uint32_t b = 0; b < step.batch; ++b) {
+      float scratch;
+      const float g = *read_row(dz_, b, &scratch);
+      const float* x = read_row(in_.value, b, x_.data());
+      db += g;
+      for (uint32_t c = 0; c < in_.value.width; ++c) dw_[c] += g * x[c];
+      if (in_.gradient) write_dx(b, g, x);
+    }
+    float* flat = step.gradients->parameters;
+    std::copy(dw_.begin(), dw_.end(), flat + weight_);
+    *bias_out(flat) = db;
+  }
+
+ private:
+  void write_dx(uint32_t b, float g, const float* x) {
+    const uint32_t n = in_.gradient.width;
+    if (in_.mask_relu) {
+      for (uint32_t c = 0; c < n; ++c) dx_[c] = x[c] > 0 ? g * w_[c] : 0.0F;
+    } else {
+      for (uint32_t c = 0; c < n; ++c) dx_[c] = g * w_[c];
+    }
+    write_row(in_.gradient, b, dx_.data(), in_.add);
+  }
+
+  Buffer<float> w_, dw_, x_, dx_;
+  float b_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> make_fc_kernel(const KernelArgs& args) {
+  if (args.node.width == 1) return std::unique_ptr<Kernel>(new FcDotKernel(args));
+  auto kernel = std::make_unique<FcKernel>(args);
+  FLUX_RETURN_IF_ERROR(kernel->make(args));
+  return std::unique_ptr<Kernel>(std::move(kernel));
+}
+
+}  // namespace flux

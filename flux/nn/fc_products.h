@@ -1,0 +1,37 @@
+// FcProducts: the three matrix products of one fully connected layer, y = f(x W + b).
+//
+// Two makers: oneDNN (every CPU) and our own AVX-512 kernels (kernels_avx512.cc, kernels_bf16.cc).
+// All tensors are fixed when it is made. x and dz share one type, the compute type; y and dx may
+// be of either.
+// Threads: one, like its Net. Failure: only when made.
+#pragma once
+
+#include <memory>
+
+#include "flux/base/status.h"
+#include "flux/nn/tensor.h"
+
+namespace flux {
+
+struct FcShape {
+  Tensor x, y, dz;
+  Tensor dx;             // unset: not wanted; its width may be less than x's
+  bool dx_add = false;   // add to dx instead of overwriting it
+  bool dx_mask = false;  // multiply dx by (x > 0)
+  bool relu = false;     // f is relu, else nothing
+  uint32_t batch_max = 0;
+};
+
+class FcProducts {
+ public:
+  virtual ~FcProducts() = default;
+  virtual void set_parameters(const float* weight, const float* bias) = 0;  // [in][units], [units]
+  virtual void forward(uint32_t batch) = 0;
+  virtual void backward_data(uint32_t batch) = 0;
+  // dw [in][units] and db [units] are overwritten.
+  virtual void backward_weights(uint32_t batch, float* dw, float* db) = 0;
+};
+
+Result<std::unique_ptr<FcProducts>> make_onednn_products(const FcShape& shape);
+
+}  // namespace flux

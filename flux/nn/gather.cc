@@ -1,0 +1,132 @@
+#include "flux/nn/gather.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "flux/base/cpu.h"
+
+namespace flux {
+namespace {
+
+constexpr uint32_t kAhead = 16;  // occurrences to prefetch ahead
+
+// The rows of one example after another; the prefetch runs ahead across examples.
+class Occurrences {
+ public:
+  Occurrences(const GatherShape& shape, const TableInput& in, uint32_t batch, const float* base)
+      : index_(in.index),
+        total_(static_cast<size_t>(shape.slots) * batch),
+        dim_(shape.dim),
+        base_(base) {}
+  size_t offset(size_t i) const {
+    const size_t ahead = index_[std::min(i + kAhead, total_ - 1)] * dim_;
+    __builtin_prefetch(base_ + ahead);
+    __builtin_prefetch(base_ + ahead + dim_ - 1);
+    return index_[i] * dim_;
+  }
+
+ private:
+  const uint32_t* index_;
+  size_t total_;
+  size_t dim_;
+  const float* base_;
+};
+
+void gather_scalars(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                    const Tensor& out) {
+  const uint32_t* index = in.index;
+  for (uint32_t b = 0; b < batch; ++b, index += shape.slots) {
+    float even = 0, odd = 0;
+    uint32_t s = 0;
+    for (; s + 2 <= shape.slots; s += 2) {
+      even += in.rows[index[s]];
+      odd += in.rows[index[s + 1]];
+    }
+    if (s < shape.slots) even += in.rows[index[s]];
+    const float sum = even + odd;
+    write_row(out, b, &sum, false);
+  }
+}
+
+void gather_sum(const GatherShape& shape, const TableInput& in, uint32_t batch, const Tensor& out) {
+  const Occurrences rows(shape, in, batch, in.rows);
+  constexpr uint32_t kChunk = 256;
+  float sum[kChunk];
+  for (uint32_t begin = 0; begin < shape.dim; begin += kChunk) {
+    const uint32_t width = std::min(kChunk, shape.dim - begin);
+    size_t i = 0;
+    for (uint32_t b = 0; b < batch; ++b) {
+      std::fill(sum, sum + width, 0.0F);
+      for (uint32_t s = 0; s < shape.slots; ++s, ++i) {
+        const float* row = in.rows + rows.offset(i) + begin;
+        for (uint32_t d = 0; d < width; ++d) sum[d] += row[d];
+      }
+      write_row(slice(out, begin, width), b, sum, false);
+    }
+  }
+}
+
+void gather_concat(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                   const Tensor& out) {
+  const Occurrences rows(shape, in, batch, in.rows);
+  size_t i = 0;
+  for (uint32_t b = 0; b < batch; ++b) {
+    for (uint32_t s = 0; s < shape.slots; ++s, ++i) {
+      const float* row = in.rows + rows.offset(i);
+      if (out.type == DType::kF32) {
+        std::memcpy(out.f32(b) + s * shape.dim, row, shape.dim * sizeof(float));
+      } else {
+        uint16_t* to = out.bf16(b) + s * shape.dim;
+        for (uint32_t d = 0; d < shape.dim; ++d) to[d] = float_to_bf16(row[d]);
+      }
+    }
+  }
+}
+
+void scatter_scalars(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                     const Tensor& from, float* gradient) {
+  const uint32_t* index = in.index;
+  for (uint32_t b = 0; b < batch; ++b, index += shape.slots) {
+    float scratch;
+    const float g = *read_row(from, b, &scratch);
+    for (uint32_t s = 0; s < shape.slots; ++s) gradient[index[s]] += g;
+  }
+}
+
+void scatter_plain(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                   const Tensor& from, float* gradient) {
+  const Occurrences rows(shape, in, batch, gradient);
+  size_t i = 0;
+  for (uint32_t b = 0; b < batch; ++b) {
+    for (uint32_t s = 0; s < shape.slots; ++s, ++i) {
+      float* to = gradient + rows.offset(i);
+      const size_t begin = shape.sum ? 0 : static_cast<size_t>(s) * shape.dim;
+      if (from.type == DType::kF32) {
+        const float* g = from.f32(b) + begin;
+        for (uint32_t d = 0; d < shape.dim; ++d) to[d] += g[d];
+      } else {
+        const uint16_t* g = from.bf16(b) + begin;
+        for (uint32_t d = 0; d < shape.dim; ++d) to[d] += bf16_to_float(g[d]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void gather_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                 const Tensor& out) {
+  if (batch == 0) return;
+  if (!shape.sum) return gather_concat(shape, in, batch, out);
+  if (shape.dim == 1) return gather_scalars(shape, in, batch, out);
+  gather_sum(shape, in, batch, out);
+}
+
+void scatter_add_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                      const Tensor& out_gradient, float* gradient) {
+  if (batch == 0) return;
+  if (shape.sum && shape.dim == 1) return scatter_scalars(shape, in, batch, out_gradient, gradient);
+  scatter_plain(shape, in, batch, out_gradient, gradient);
+}
+
+}  // namespace flux

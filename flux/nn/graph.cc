@@ -1,0 +1,221 @@
+#include "flux/nn/graph.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "flux/base/hash.h"
+#include "flux/base/text.h"
+#include "flux/nn/attributes.h"
+#include "flux/nn/operator.h"
+
+namespace flux {
+
+struct Graph::Impl {
+  ModelInputs inputs;
+  std::vector<Node> nodes;
+  std::vector<Parameter> parameters;
+  std::vector<std::string> tables;
+  size_t parameter_count = 0;
+};
+
+Graph::Graph() : impl_(std::make_unique<Impl>()) {}
+Graph::~Graph() = default;
+
+const std::vector<Parameter>& Graph::parameters() const {
+  return impl_->parameters;
+}
+size_t Graph::parameter_count() const {
+  return impl_->parameter_count;
+}
+const std::vector<std::string>& Graph::tables() const {
+  return impl_->tables;
+}
+const ModelInputs& Graph::inputs() const {
+  return impl_->inputs;
+}
+const std::vector<Node>& Graph::nodes() const {
+  return impl_->nodes;
+}
+
+std::vector<float> Graph::initial_parameters(uint64_t seed) const {
+  std::vector<float> flat(parameter_count());
+  for (const Parameter& p : parameters()) {
+    const uint64_t key = hash_bytes(p.name);
+    for (size_t i = 0; i < p.size; ++i)
+      flat[p.offset + i] = (2.0F * hash_uniform(key, seed, i) - 1.0F) * p.init_range;
+  }
+  return flat;
+}
+
+std::string Graph::to_text() const {
+  std::string text;
+  for (const Node& node : nodes()) {
+    std::vector<std::string> attrs, inputs;
+    for (const auto& [key, value] : node.attrs)
+      attrs.push_back(fmt::format("{}={}", key, attr_text(value)));
+    for (uint32_t i : node.inputs) inputs.push_back(nodes()[i].name);
+    text += fmt::format("{} = {}({})", node.name, node.op, join(inputs, ", "));
+    if (!attrs.empty()) text += fmt::format(" {{{}}}", join(attrs, ", "));
+    text += fmt::format(" -> [B,{}]", node.width);
+    for (uint32_t i : node.parameters) {
+      const Parameter& p = parameters()[i];
+      text += fmt::format(" {}[{}]@{}", p.name, fmt::join(p.shape, ","), p.offset);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+uint64_t Graph::hash() const {
+  std::string text = to_text();
+  text += fmt::format("slots={} dense={}\n", inputs().slots, inputs().dense);
+  for (const std::string& table : tables())
+    text += fmt::format("{}={}\n", table, inputs().tables.at(table));
+  for (const Parameter& p : parameters()) text += fmt::format("{}~{}\n", p.name, p.init_range);
+  return hash_bytes(text);
+}
+
+void InferContext::add_parameter(const std::string& name, std::vector<int64_t> shape,
+                                 float init_range) {
+  Parameter p;
+  p.name = fmt::format("{}.{}", node.name, name);
+  p.size = 1;
+  for (int64_t n : shape) p.size *= static_cast<size_t>(n);
+  p.shape = std::move(shape);
+  p.init_range = init_range;
+  parameters.push_back(std::move(p));
+}
+
+Status InferContext::fail(const std::string& what) const {
+  return invalid("{}{}", node_prefix(node.origin, node.name, node.op), what);
+}
+
+std::string InferContext::shapes() const {
+  std::vector<std::string> parts;
+  for (const Node* input : inputs)
+    parts.push_back(fmt::format("{}[B,{}]", input->name, input->width));
+  return join(parts, ", ");
+}
+
+struct GraphBuilder::Impl {
+  std::shared_ptr<Graph> graph;
+  std::vector<std::string> names;
+
+  Graph::Impl& g() const { return *graph->impl_; }
+  void add_source(const std::string& name, uint32_t width) {
+    Node node;
+    node.name = node.op = name;
+    node.def = find_source(name);
+    node.width = width;
+    names.push_back(name);
+    g().nodes.push_back(std::move(node));
+  }
+  Status resolve_inputs(const NodeSpec& spec, Node& node) const;
+  void commit(InferContext& context, Node node);
+};
+
+GraphBuilder::GraphBuilder(ModelInputs inputs) : impl_(std::make_unique<Impl>()) {
+  impl_->graph = std::shared_ptr<Graph>(new Graph());
+  const uint32_t dense = inputs.dense;
+  impl_->g().inputs = std::move(inputs);
+  if (dense > 0) impl_->add_source("dense", dense);
+  impl_->add_source("label", 1);
+}
+GraphBuilder::~GraphBuilder() = default;
+
+Status GraphBuilder::Impl::resolve_inputs(const NodeSpec& spec, Node& node) const {
+  const OperatorInfo& info = node.def->info;
+  const std::string where = node_prefix(spec.origin, spec.name, spec.op);
+  const int count = static_cast<int>(spec.inputs.size());
+  if (count < info.inputs_min || count > info.inputs_max) {
+    const std::string wanted = info.inputs_min == info.inputs_max
+                                   ? fmt::format("{}", info.inputs_min)
+                                   : fmt::format("{} to {}", info.inputs_min, info.inputs_max);
+    return invalid("{}takes {} inputs, got {} ({})", where, wanted, count,
+                   count == 0 ? "none" : join(spec.inputs, ", "));
+  }
+  for (const std::string& input : spec.inputs) {
+    const auto it = std::find(names.begin(), names.end(), input);
+    if (it == names.end()) {
+      const bool no_dense = input == "dense" && g().inputs.dense == 0;
+      return invalid("{}no input named '{}' is defined before it{}; defined: {}", where, input,
+                     no_dense ? " (the data has no dense features)" : did_you_mean(input, names),
+                     join(names, ", "));
+    }
+    node.inputs.push_back(static_cast<uint32_t>(it - names.begin()));
+  }
+  return Status::ok();
+}
+
+void GraphBuilder::Impl::commit(InferContext& context, Node node) {
+  for (Parameter& p : context.parameters) {
+    p.offset = g().parameter_count;
+    g().parameter_count += p.size;
+    node.parameters.push_back(static_cast<uint32_t>(g().parameters.size()));
+    g().parameters.push_back(std::move(p));
+  }
+  if (!context.table.empty()) {
+    auto& tables = g().tables;
+    auto it = std::find(tables.begin(), tables.end(), context.table);
+    if (it == tables.end()) it = tables.insert(tables.end(), context.table);
+    node.table = static_cast<int>(it - tables.begin());
+  }
+  node.trainable = !node.parameters.empty() || node.table >= 0;
+  for (const Node* input : context.inputs) node.trainable = node.trainable || input->trainable;
+  names.push_back(node.name);
+  g().nodes.push_back(std::move(node));
+}
+
+Status GraphBuilder::add(NodeSpec spec) {
+  const std::string where = node_prefix(spec.origin, spec.name, spec.op);
+  if (spec.name.empty()) return invalid("{}a node needs a name", where);
+  const auto& names = impl_->names;
+  if (std::find(names.begin(), names.end(), spec.name) != names.end())
+    return invalid("{}the name is already taken by another node; choose another", where);
+  Node node;
+  node.name = spec.name;
+  node.op = spec.op;
+  node.origin = spec.origin;
+  node.def = find_operator(spec.op);
+  if (node.def == nullptr) {
+    std::vector<std::string> known;
+    for (const OperatorInfo& info : operator_infos()) known.push_back(info.name);
+    return invalid("{}unknown operator '{}'{}; known: {}", where, spec.op,
+                   did_you_mean(spec.op, known), join(known, ", "));
+  }
+  FLUX_ASSIGN_OR_RETURN(node.attrs, check_attributes(node.def->info.attrs, spec.attrs, where));
+  FLUX_RETURN_IF_ERROR(impl_->resolve_inputs(spec, node));
+  std::vector<const Node*> inputs;
+  for (uint32_t i : node.inputs) inputs.push_back(&impl_->g().nodes[i]);
+  InferContext context{impl_->g().inputs, inputs, node, {}, {}};
+  FLUX_RETURN_IF_ERROR(node.def->infer(context));
+  FLUX_CHECK(node.width > 0, "operator {} inferred no width", node.op);
+  impl_->commit(context, std::move(node));
+  return Status::ok();
+}
+
+Result<std::shared_ptr<const Graph>> GraphBuilder::finish() {
+  const std::vector<Node>& nodes = impl_->g().nodes;
+  std::vector<int> consumers(nodes.size(), 0);
+  std::vector<std::string> losses;
+  for (const Node& node : nodes) {
+    for (uint32_t i : node.inputs) ++consumers[i];
+    if (node.def->is_loss) losses.push_back(node.name);
+  }
+  if (losses.empty())
+    return invalid("the model has no loss; add one, e.g. a logistic_loss of the logit and 'label'");
+  if (losses.size() > 1)
+    return invalid("the model has {} losses ({}); keep exactly one", losses.size(),
+                   join(losses, ", "));
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = nodes[i];
+    if (consumers[i] > 0 || node.def->is_loss || find_source(node.op) != nullptr) continue;
+    return invalid(
+        "{}nothing uses its output [B,{}]; remove it or make it an input of another node",
+        node_prefix(node.origin, node.name, node.op), node.width);
+  }
+  return std::shared_ptr<const Graph>(std::move(impl_->graph));
+}
+
+}  // namespace flux

@@ -1,0 +1,138 @@
+// The contract for authors of operators. One operator is one file, flux/nn/ops/<name>.cc, that
+// defines `OperatorDef operator_<name>()`; CMake builds the registry from the list of files.
+// Copy ops/relu.cc (element-wise) or ops/add.cc (several inputs) to start; a test beside the file
+// calls check_net() of nn/reference.h, which compares forward and backward with the plain version.
+//
+// Values: every value is a matrix [batch, width] (nn/tensor.h); only `width` is inferred. Tensors
+// are fp32 or bf16 as the planner decides: in bf16 nets a value is bf16 if some consumer says so
+// with `wants_bf16` (or feeds it to a concat that is bf16), else fp32. read_row/write_row serve
+// both.
+// Gradients: backward() gets d(loss)/d(output) complete, because consumers run before producers.
+// It must write d(loss)/d(input i) to inputs[i].gradient if that tensor is set, overwriting or
+// adding as inputs[i].add says; only the first `gradient.width` columns are wanted.
+// Parameters: read in set_parameters() from the flat vector, at Parameter::offset; backward()
+// overwrites all of their gradients in the flat gradient vector.
+// Threads: a Kernel belongs to one Net and one thread. Nothing may allocate after make_kernel().
+// Rows at or beyond Step::batch hold leftovers; never let them reach a result.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "flux/base/status.h"
+#include "flux/nn/graph.h"
+#include "flux/nn/net.h"
+#include "flux/nn/tensor.h"
+
+namespace flux {
+
+struct OperatorDef;
+
+struct Node {
+  std::string name, op, origin;
+  const OperatorDef* def = nullptr;
+  std::vector<uint32_t> inputs;  // indexes into Graph::nodes(), all smaller than this node's
+  std::map<std::string, AttrValue> attrs;  // checked, defaults filled in
+  uint32_t width = 0;                      // features per example
+  std::vector<uint32_t> parameters;        // indexes into Graph::parameters()
+  int table = -1;                          // index into Graph::tables(), or -1
+  bool trainable = false;                  // parameters or a table at or above this node
+  bool relu_output = false;  // the output is max(0, z): a consumer may mask its gradient for us
+
+  int64_t int_attr(const std::string& key) const { return std::get<int64_t>(attrs.at(key)); }
+  bool bool_attr(const std::string& key) const { return std::get<bool>(attrs.at(key)); }
+  const std::string& text_attr(const std::string& key) const {
+    return std::get<std::string>(attrs.at(key));
+  }
+};
+
+// What shape inference sees and fills in: node.width at least.
+struct InferContext {
+  const ModelInputs& model;
+  std::span<const Node* const> inputs;
+  Node& node;
+  std::vector<Parameter> parameters;  // to be added; names without the node's prefix
+  std::string table;                  // table read, if any
+
+  void add_parameter(const std::string& name, std::vector<int64_t> shape, float init_range);
+  // kInvalid with the origin, the node and the operator in front.
+  Status fail(const std::string& what) const;
+  // "concat[B,273], dense[B,13]"
+  std::string shapes() const;
+};
+
+// One batch on its way through the net.
+struct Step {
+  const NetInput* input = nullptr;
+  uint32_t batch = 0;
+  NetGradients* gradients = nullptr;  // null when only predicting
+  float* predictions = nullptr;       // may be null
+  double loss_sum = 0;                // set by the loss
+};
+
+struct KernelInput {
+  Tensor value;
+  Tensor gradient;       // unset: not wanted (or already in place, for concat)
+  bool add = false;      // add to the gradient instead of overwriting it
+  bool aliased = false;  // concat: the value already lies in our output
+  // Multiply the gradient by (value > 0): the producer's relu, folded into our write. Only asked
+  // of operators with `masks_relu`.
+  bool mask_relu = false;
+};
+
+struct KernelArgs {
+  const Graph& graph;
+  const Node& node;
+  Precision precision = Precision::kFp32;
+  uint32_t batch_max = 0;
+  Tensor output;
+  Tensor output_gradient;
+  bool output_gradient_masked = false;  // the consumer has applied our relu mask
+  std::vector<KernelInput> inputs;
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void set_parameters(const float* flat) { (void)flat; }
+  virtual void forward(Step& step) = 0;
+  virtual void backward(Step& step) = 0;
+};
+
+// The plain version of forward, in double and without tricks: what tests believe. Numeric
+// derivatives of it judge backward(). A loss writes the loss of each example.
+struct ReferenceCall {
+  const Graph& graph;
+  const Node& node;
+  uint32_t batch = 0;
+  std::vector<const double*> inputs;   // each [batch][width of that input]
+  const double* parameters = nullptr;  // flat, as Graph::parameters() lays out
+  const double* rows = nullptr;        // of the node's table
+  const uint32_t* index = nullptr;     // [batch][slots]
+  double* output = nullptr;            // [batch][node.width]
+
+  uint32_t input_width(size_t i) const { return graph.nodes()[node.inputs[i]].width; }
+  // Values of the node's i-th parameter.
+  const double* parameter(size_t i) const {
+    return parameters + graph.parameters()[node.parameters[i]].offset;
+  }
+};
+
+struct OperatorDef {
+  OperatorInfo info;
+  Status (*infer)(InferContext& context) = nullptr;
+  void (*reference)(const ReferenceCall& call) = nullptr;
+  Result<std::unique_ptr<Kernel>> (*make_kernel)(const KernelArgs& args) = nullptr;
+  bool is_loss = false;
+  bool masks_relu = false;
+  bool (*wants_bf16)(const Node& node, const Node& input) = nullptr;  // null: never
+};
+
+// By name, or null. "dense" and "label" are the sources of nn/sources.cc.
+const OperatorDef* find_operator(const std::string& name);
+const OperatorDef* find_source(const std::string& name);
+
+}  // namespace flux

@@ -1,0 +1,84 @@
+// fc: a fully connected layer, y = f(x W + b).
+#include <cmath>
+
+#include "flux/nn/fc_kernel.h"
+#include "flux/nn/operator.h"
+
+namespace flux {
+namespace {
+
+Status infer(InferContext& context) {
+  const int64_t in = context.inputs[0]->width;
+  const int64_t units = context.node.int_attr("units");
+  const float range = std::sqrt(1.0F / static_cast<float>(in));
+  context.add_parameter("weight", {in, units}, range);
+  if (context.node.bool_attr("bias")) context.add_parameter("bias", {units}, range);
+  context.node.width = static_cast<uint32_t>(units);
+  context.node.relu_output = context.node.text_attr("activation") == "relu";
+  return Status::ok();
+}
+
+// Tiny products (the dense features of a logistic regression) gain nothing from bf16.
+bool wants_bf16(const Node& node, const Node& input) {
+  return static_cast<uint64_t>(node.width) * input.width >= 256;
+}
+
+std::vector<AttrSpec> attributes() {
+  AttrSpec units;
+  units.name = "units";
+  units.required = true;
+  units.default_value = int64_t{1};
+  units.min = 1;
+  units.max = 65536;
+  units.doc = "width of the output";
+  AttrSpec activation;
+  activation.name = "activation";
+  activation.type = AttrType::kString;
+  activation.default_value = std::string("none");
+  activation.choices = {"none", "relu", "sigmoid", "tanh"};
+  activation.doc = "applied to the output";
+  AttrSpec bias;
+  bias.name = "bias";
+  bias.type = AttrType::kBool;
+  bias.default_value = true;
+  bias.doc = "whether to add a trainable vector";
+  return {units, activation, bias};
+}
+
+double activate(const std::string& name, double z) {
+  if (name == "relu") return z > 0 ? z : 0;
+  if (name == "sigmoid") return 1 / (1 + std::exp(-z));
+  return name == "tanh" ? std::tanh(z) : z;
+}
+
+void reference(const ReferenceCall& call) {
+  const uint32_t in = call.input_width(0), units = call.node.width;
+  const bool bias = call.node.bool_attr("bias");
+  const std::string& activation = call.node.text_attr("activation");
+  for (uint32_t b = 0; b < call.batch; ++b) {
+    for (uint32_t u = 0; u < units; ++u) {
+      double z = bias ? call.parameter(1)[u] : 0;
+      for (uint32_t k = 0; k < in; ++k)
+        z += call.inputs[0][b * in + k] * call.parameter(0)[k * units + u];
+      call.output[b * units + u] = activate(activation, z);
+    }
+  }
+}
+
+}  // namespace
+
+OperatorDef operator_fc() {
+  OperatorDef def;
+  def.info.name = "fc";
+  def.info.doc = "Fully connected layer: activation(x W + bias).";
+  def.info.inputs_min = def.info.inputs_max = 1;
+  def.info.attrs = attributes();
+  def.infer = infer;
+  def.reference = reference;
+  def.make_kernel = make_fc_kernel;
+  def.masks_relu = true;
+  def.wants_bf16 = wants_bf16;
+  return def;
+}
+
+}  // namespace flux

@@ -1,0 +1,233 @@
+#include "flux/nn/reference.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "flux/base/random.h"
+#include "flux/nn/operator.h"
+
+namespace flux {
+namespace {
+
+std::vector<double> widen(const std::vector<float>& values) {
+  return {values.begin(), values.end()};
+}
+
+// One vector of things that can be nudged (parameters, or rows of a table), with what Net says.
+struct Nudged {
+  std::string name;
+  double* values;
+  const float* gradient;
+  size_t size;
+};
+
+class Checker {
+ public:
+  Checker(std::shared_ptr<const Graph> graph, const CheckOptions& options)
+      : graph_(std::move(graph)),
+        options_(options),
+        sample_(make_sample(*graph_, options.batch, options.row_count, options.seed)),
+        flat_(graph_->initial_parameters(options.seed)),
+        parameters_(widen(flat_)),
+        predictions_(options.batch) {
+    for (const auto& rows : sample_.rows) rows_.push_back(widen(rows));
+  }
+
+  std::string run() {
+    auto net = Net::compile(graph_, options_.net);
+    if (!net.is_ok()) return net.status().message();
+    net.value()->set_parameters(flat_.data());
+    // Leftovers of a larger batch must not show.
+    const SampleBatch large =
+        make_sample(*graph_, options_.net.batch_max, options_.row_count, options_.seed + 1);
+    train(*net.value(), large);
+    const double loss = train(*net.value(), sample_);
+    std::string problem = check_forward(*net.value(), loss);
+    for (const Nudged& nudged : all_nudged())
+      if (problem.empty()) problem = check_gradient(nudged);
+    return problem;
+  }
+
+ private:
+  double train(Net& net, const SampleBatch& sample) {
+    parameter_gradient_.assign(flat_.size(), 7.0F);
+    table_gradients_.clear();
+    NetGradients gradients;
+    gradients.parameters = parameter_gradient_.data();
+    for (const auto& rows : sample.rows) table_gradients_.emplace_back(rows.size(), 7.0F);
+    for (auto& table : table_gradients_) gradients.tables.push_back(table.data());
+    predictions_.assign(sample.batch, -1.0F);
+    return net.train(sample.view(), &gradients, predictions_.data());
+  }
+
+  std::string check_forward(Net& net, double loss) {
+    const ReferenceResult want = run_reference(*graph_, sample_, parameters_, rows_);
+    const double slack = options_.tolerance * sample_.batch;
+    if (!(std::fabs(loss - want.loss_sum) <= slack))
+      return fmt::format("loss {} but the reference has {}", loss, want.loss_sum);
+    const double again = net.predict(sample_.view(), predictions_.data());
+    if (again != loss) return fmt::format("predict() has loss {}, train() {}", again, loss);
+    size_t logit = 0;
+    for (const Node& node : graph_->nodes())
+      if (node.def->is_loss) logit = node.inputs[0];
+    for (uint32_t b = 0; b < sample_.batch; ++b) {
+      const double p = 1 / (1 + std::exp(-want.values[logit][b]));
+      if (!(std::fabs(predictions_[b] - p) <= options_.tolerance))
+        return fmt::format("prediction {} is {}, the reference has {}", b, predictions_[b], p);
+    }
+    return "";
+  }
+
+  std::vector<Nudged> all_nudged() {
+    std::vector<Nudged> all;
+    for (const Parameter& p : graph_->parameters())
+      all.push_back(
+          {p.name, parameters_.data() + p.offset, parameter_gradient_.data() + p.offset, p.size});
+    for (size_t t = 0; t < rows_.size(); ++t)
+      all.push_back({"table " + graph_->tables()[t], rows_[t].data(), table_gradients_[t].data(),
+                     rows_[t].size()});
+    return all;
+  }
+
+  double mean_loss() const {
+    return run_reference(*graph_, sample_, parameters_, rows_).loss_sum / sample_.batch;
+  }
+
+  double derivative(double* value) const {
+    constexpr double kNudge = 1e-6;
+    const double before = *value;
+    *value = before + kNudge;
+    const double above = mean_loss();
+    *value = before - kNudge;
+    const double below = mean_loss();
+    *value = before;
+    return (above - below) / (2 * kNudge);
+  }
+
+  // Judged by the norm over the coordinates taken: in bf16 a relu near zero may switch, which
+  // moves single coordinates but hardly the whole.
+  std::string check_gradient(const Nudged& nudged) const {
+    Random random(options_.seed);
+    const size_t n = std::min<size_t>(nudged.size, options_.coordinates);
+    double wrong = 0, norm = 1e-12, worst = -1;
+    std::string example;
+    for (size_t k = 0; k < n; ++k) {
+      const size_t i = n == nudged.size ? k : random.below(nudged.size);
+      const double want = derivative(nudged.values + i);
+      const double difference = std::fabs(nudged.gradient[i] - want);
+      wrong += difference * difference;
+      norm += want * want;
+      if (difference <= worst) continue;
+      worst = difference;
+      example =
+          fmt::format("[{}] is {}, the numeric derivative is {}", i, nudged.gradient[i], want);
+    }
+    if (std::sqrt(wrong) <= options_.tolerance * std::sqrt(norm)) return "";
+    return fmt::format("gradient of {} is off by {:.2e} of its norm; {}", nudged.name,
+                       std::sqrt(wrong / norm), example);
+  }
+
+  std::shared_ptr<const Graph> graph_;
+  CheckOptions options_;
+  SampleBatch sample_;
+  std::vector<float> flat_;
+  std::vector<double> parameters_;
+  std::vector<std::vector<double>> rows_;
+  std::vector<float> parameter_gradient_, predictions_;
+  std::vector<std::vector<float>> table_gradients_;
+};
+
+NodeSpec node(const char* name, const char* op, std::vector<std::string> inputs,
+              std::map<std::string, AttrValue> attrs = {}) {
+  return {name, op, std::move(inputs), std::move(attrs), ""};
+}
+
+}  // namespace
+
+NetInput SampleBatch::view() const {
+  NetInput input;
+  input.batch = batch;
+  input.labels = labels.data();
+  input.dense = dense.data();
+  for (const auto& table : rows) input.tables.push_back({table.data(), row_count, index.data()});
+  return input;
+}
+
+SampleBatch make_sample(const Graph& graph, uint32_t batch, uint32_t row_count, uint64_t seed) {
+  Random random(seed);
+  SampleBatch sample;
+  sample.batch = batch;
+  sample.row_count = row_count;
+  const auto number = [&] { return static_cast<float>(random.normal()) * 0.5F; };
+  for (uint32_t b = 0; b < batch; ++b) sample.labels.push_back(random.chance(0.3) ? 1.0F : 0.0F);
+  for (size_t i = 0; i < static_cast<size_t>(batch) * graph.inputs().dense; ++i)
+    sample.dense.push_back(number());
+  for (size_t i = 0; i < static_cast<size_t>(batch) * graph.inputs().slots; ++i)
+    sample.index.push_back(static_cast<uint32_t>(random.below(row_count)));
+  for (const std::string& table : graph.tables()) {
+    sample.rows.emplace_back();
+    const size_t n = static_cast<size_t>(row_count) * graph.inputs().tables.at(table);
+    for (size_t i = 0; i < n; ++i) sample.rows.back().push_back(number());
+  }
+  return sample;
+}
+
+ReferenceResult run_reference(const Graph& graph, const SampleBatch& sample,
+                              const std::vector<double>& parameters,
+                              const std::vector<std::vector<double>>& rows) {
+  ReferenceResult result;
+  for (const Node& node : graph.nodes()) {
+    if (node.op == "dense" || node.op == "label") {
+      result.values.push_back(widen(node.op == "dense" ? sample.dense : sample.labels));
+      continue;
+    }
+    std::vector<double> output(static_cast<size_t>(sample.batch) * node.width);
+    ReferenceCall call{graph, node, sample.batch, {}, parameters.data(), nullptr, nullptr, nullptr};
+    for (uint32_t i : node.inputs) call.inputs.push_back(result.values[i].data());
+    if (node.table >= 0) call.rows = rows[static_cast<size_t>(node.table)].data();
+    call.index = sample.index.data();
+    call.output = output.data();
+    node.def->reference(call);
+    if (node.def->is_loss)
+      for (const double loss : output) result.loss_sum += loss;
+    result.values.push_back(std::move(output));
+  }
+  return result;
+}
+
+std::string check_net(std::shared_ptr<const Graph> graph, const CheckOptions& options) {
+  return Checker(std::move(graph), options).run();
+}
+
+std::shared_ptr<const Graph> must_build(const ModelInputs& inputs,
+                                        const std::vector<NodeSpec>& nodes) {
+  GraphBuilder builder(inputs);
+  for (const NodeSpec& spec : nodes) {
+    const Status status = builder.add(spec);
+    FLUX_CHECK(status.is_ok(), "{}", status.message());
+  }
+  return builder.finish().value();
+}
+
+std::shared_ptr<const Graph> ctr_dnn_graph(uint32_t dim) {
+  const AttrValue units = int64_t{400}, relu = std::string("relu");
+  return must_build({26, 13, {{"emb", dim}}},
+                    {node("emb", "embedding", {}, {{"table", std::string("emb")}}),
+                     node("x", "concat", {"emb", "dense"}),
+                     node("fc1", "fc", {"x"}, {{"units", units}, {"activation", relu}}),
+                     node("fc2", "fc", {"fc1"}, {{"units", units}, {"activation", relu}}),
+                     node("fc3", "fc", {"fc2"}, {{"units", units}, {"activation", relu}}),
+                     node("logit", "fc", {"fc3"}, {{"units", int64_t{1}}}),
+                     node("loss", "logistic_loss", {"logit", "label"})});
+}
+
+std::shared_ptr<const Graph> logistic_regression_graph() {
+  return must_build(
+      {26, 13, {{"w", 1}}},
+      {node("wide", "embedding", {},
+            {{"table", std::string("w")}, {"combine", std::string("sum")}}),
+       node("bias", "fc", {"dense"}, {{"units", int64_t{1}}}),
+       node("logit", "add", {"wide", "bias"}), node("loss", "logistic_loss", {"logit", "label"})});
+}
+
+}  // namespace flux

@@ -1,0 +1,145 @@
+#include "flux/protocol/shard_replica.h"
+
+#include "flux/base/check.h"
+#include "flux/base/hash.h"
+
+namespace flux {
+namespace {
+
+bool well_formed(const PushClaim& claim) {
+  if (claim.ids.empty() || static_cast<uint32_t>(claim.verdict) >= kVerdicts) return false;
+  for (size_t i = 0; i < claim.ids.size(); ++i) {
+    const BatchId& id = claim.ids[i];
+    if (id.batch >= id.batches_in_block || id.batches_in_block > kBatchesPerBlockMax) return false;
+    if (id.block.pass != claim.ids.front().block.pass) return false;
+    if (i > 0 && !(claim.ids[i - 1] < id)) return false;  // sorted, so no repeats
+  }
+  return true;
+}
+
+uint64_t claim_hash(const PushClaim& claim) {
+  uint64_t h = hash_pair(claim.geometry, static_cast<uint64_t>(claim.verdict));
+  for (const BatchId& id : claim.ids) {
+    h = hash_pair(h, (static_cast<uint64_t>(id.block.pass) << 32) | id.block.block);
+    h = hash_pair(h, (static_cast<uint64_t>(id.block.phase) << 32) |
+                         (static_cast<uint64_t>(id.block.epoch) << 16) | id.batch);
+  }
+  return h;
+}
+
+}  // namespace
+
+const char* answer_name(Answer answer) {
+  switch (answer) {
+    case Answer::kApplied: return "applied";
+    case Answer::kDuplicate: return "duplicate";
+    case Answer::kPartial: return "partial";
+    case Answer::kStaleIncarnation: return "stale incarnation";
+    case Answer::kStaleEpoch: return "stale epoch";
+    case Answer::kStaleGeometry: return "stale geometry";
+    case Answer::kNotServing: return "not serving";
+    case Answer::kMalformed: return "malformed";
+  }
+  return "unknown";
+}
+
+ShardAnswer ShardReplica::judge(const PushClaim& claim, ShardEpoch epoch) const {
+  ShardAnswer result{shard_, Answer::kApplied, op_, {}};
+  const auto answer = [&](Answer a) {
+    result.answer = a;
+    return result;
+  };
+  if (!well_formed(claim)) return answer(Answer::kMalformed);
+  if (claim.incarnation != incarnation_) return answer(Answer::kStaleIncarnation);
+  if (epoch != epoch_) return answer(Answer::kStaleEpoch);
+  if (sealed_) return answer(Answer::kNotServing);
+  const uint32_t pass = claim.ids.front().block.pass;
+  if (pass < ledger_.watermark()) return answer(Answer::kDuplicate);
+  if (geometry(pass) != claim.geometry || claim.geometry == 0)
+    return answer(Answer::kStaleGeometry);
+  for (const BatchId& id : claim.ids)
+    if (ledger_.find(id).has_value()) result.already.push_back(id);
+  if (result.already.empty()) return result;
+  if (result.already.size() < claim.ids.size()) return answer(Answer::kPartial);
+  result.already.clear();
+  return answer(Answer::kDuplicate);
+}
+
+uint64_t ShardReplica::commit(const PushClaim& claim, uint64_t payload_hash) {
+  for (const BatchId& id : claim.ids) ledger_.mark(id, claim.verdict);
+  append(OpKind::kPush, hash_pair(claim_hash(claim), payload_hash));
+  return op_;
+}
+
+Status ShardReplica::open_pass(uint32_t pass, uint64_t geometry_hash) {
+  FLUX_CHECK(geometry_hash != 0, "0 means no geometry");
+  if (pass < ledger_.watermark())
+    return error(Code::kStale, "shard {}: pass {} is closed", shard_, pass);
+  const uint64_t known = geometry(pass);
+  if (known == geometry_hash) return Status::ok();
+  if (known != 0)
+    return error(Code::kStale, "shard {}: pass {} is open with another geometry", shard_, pass);
+  geometry_[pass] = geometry_hash;
+  append(OpKind::kOpenPass, hash_pair(pass, geometry_hash));
+  return Status::ok();
+}
+
+void ShardReplica::close_below(uint32_t pass) {
+  if (pass <= ledger_.watermark()) return;
+  ledger_.close_below(pass);
+  geometry_.erase(geometry_.begin(), geometry_.lower_bound(pass));
+  append(OpKind::kClosePass, pass);
+}
+
+void ShardReplica::set_epoch(ShardEpoch epoch) {
+  FLUX_CHECK(epoch > epoch_, "an epoch is never used twice");
+  epoch_ = epoch;
+  sealed_ = false;
+}
+
+uint64_t ShardReplica::geometry(uint32_t pass) const {
+  const auto at = geometry_.find(pass);
+  return at == geometry_.end() ? 0 : at->second;
+}
+
+void ShardReplica::append(OpKind kind, uint64_t content_hash) {
+  ++op_;
+  stream_hash_ = hash_pair(hash_pair(stream_hash_, content_hash),
+                           (static_cast<uint64_t>(kind) << 56) ^ op_);
+}
+
+void ShardReplica::encode(ByteWriter* out) const {
+  out->put(shard_);
+  out->put(incarnation_);
+  out->put(epoch_.term);
+  out->put(epoch_.n);
+  out->put(op_);
+  out->put(stream_hash_);
+  out->put(static_cast<uint32_t>(geometry_.size()));
+  for (const auto& [pass, geometry_hash] : geometry_) {
+    out->put(pass);
+    out->put(geometry_hash);
+  }
+  ledger_.encode(out);
+}
+
+Result<ShardReplica> ShardReplica::decode(ByteReader* in) {
+  ShardReplica replica;
+  replica.shard_ = in->get<uint32_t>();
+  replica.incarnation_ = in->get<uint64_t>();
+  replica.epoch_.term = in->get<uint64_t>();
+  replica.epoch_.n = in->get<uint64_t>();
+  replica.op_ = in->get<uint64_t>();
+  replica.stream_hash_ = in->get<uint64_t>();
+  const auto passes = in->get<uint32_t>();
+  if (passes > in->left() / 12) return error(Code::kCorrupt, "shard state: too many passes");
+  for (uint32_t i = 0; i < passes; ++i) {
+    const auto pass = in->get<uint32_t>();
+    replica.geometry_[pass] = in->get<uint64_t>();
+  }
+  FLUX_ASSIGN_OR_RETURN(replica.ledger_, Ledger::decode(in));
+  if (!in->ok()) return error(Code::kCorrupt, "shard state: cut short");
+  return replica;
+}
+
+}  // namespace flux

@@ -1,0 +1,52 @@
+// The verb push: judge, apply and commit, shard by shard, each inside its lock.
+#include "flux/base/hash.h"
+#include "flux/server/server.h"
+
+namespace flux {
+
+uint64_t Server::payload_hash(const PushRequest& request, const Shard& shard,
+                              std::span<const uint32_t> dims) {
+  if (shard.dense)
+    return hash_bytes(request.dense + shard.dense_begin, shard.dense_size * sizeof(float));
+  const uint32_t begin = request.keys.begin[shard.replica.shard()];
+  const uint32_t n = request.keys.begin[shard.replica.shard() + 1] - begin;
+  if (n == 0) return 0;
+  uint64_t h = hash_bytes(request.keys.keys + begin, n * sizeof(uint64_t));
+  h = hash_bytes(request.counts + begin, n * sizeof(uint32_t), h);
+  for (size_t t = 0; t < dims.size(); ++t)
+    h = hash_bytes(request.tables[t] + static_cast<size_t>(begin) * dims[t],
+                   static_cast<size_t>(n) * dims[t] * sizeof(float), h);
+  return h;
+}
+
+ShardAnswer Server::push_one(const PushRequest& request, size_t i) {
+  const ShardId id = request.shards[i];
+  Shard& shard = *shards_[id];
+  const uint64_t hash = payload_hash(request, shard, dims_);
+  const std::lock_guard lock(shard.mutex);
+  ShardAnswer answer = shard.replica.judge(request.claim, request.epochs[i]);
+  if (answer.answer != Answer::kApplied) return answer;
+  if (request.claim.verdict == Verdict::kApplied) {
+    if (shard.dense) {
+      shard.dense->push(request.dense + shard.dense_begin, request.examples);
+    } else if (const uint32_t begin = request.keys.begin[id]; true) {
+      const uint32_t n = request.keys.begin[id + 1] - begin;
+      for (size_t t = 0; t < shard.tables.size() && n > 0; ++t)
+        shard.tables[t].push({request.keys.keys + begin, n},
+                             request.tables[t] + static_cast<size_t>(begin) * dims_[t],
+                             request.counts + begin);
+    }
+  }
+  answer.op = shard.replica.commit(request.claim, hash);
+  return answer;
+}
+
+void Server::push(const PushRequest& request, std::function<void(const PushReply&)> done) {
+  PushReply reply;
+  reply.answers.reserve(request.shards.size());
+  for (size_t i = 0; i < request.shards.size(); ++i)
+    reply.answers.push_back(push_one(request, i));
+  done(reply);
+}
+
+}  // namespace flux

@@ -1,0 +1,44 @@
+// The verb save: each shard as it is at its own moment, its ledger and rows from the same one.
+#include "flux/checkpoint/store.h"
+#include "flux/server/server.h"
+
+namespace flux {
+
+ShardImage Server::image_of(const Shard& shard) const {
+  ShardImage image;
+  image.shards = options_.shards;
+  const std::lock_guard lock(shard.mutex);
+  image.replica = shard.replica;
+  for (size_t t = 0; t < shard.tables.size(); ++t) {
+    const SparseShard& table = shard.tables[t];
+    TableImage part;
+    part.name = options_.tables[t].name;
+    part.row_bytes = static_cast<uint32_t>(table.saved_row_bytes());
+    part.rows = table.size();
+    table.save_rows(&part.bytes);
+    image.tables.push_back(std::move(part));
+  }
+  if (shard.dense) {
+    TableImage part;
+    part.name = "dense";
+    part.rows = shard.dense_size;
+    shard.dense->save(&part.bytes);
+    image.tables.push_back(std::move(part));
+  }
+  return image;
+}
+
+Result<std::vector<SavedShard>> Server::save(const std::string& folder, uint64_t number) {
+  const CheckpointStore store(folder);
+  std::vector<SavedShard> saved;
+  for (const auto& shard : shards_) {
+    const ShardImage image = image_of(*shard);
+    const std::string name = fmt::format("shard-{:05}", image.replica.shard());
+    FLUX_ASSIGN_OR_RETURN(const FileInfo file, store.add(number, name, encode_shard(image)));
+    saved.push_back({image.replica.shard(), file.name, file.bytes, file.hash, image.replica.op(),
+                     image.replica.stream_hash(), image.tables.empty() ? 0 : image.tables[0].rows});
+  }
+  return saved;
+}
+
+}  // namespace flux

@@ -1,0 +1,131 @@
+#include "flux/storage/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+namespace flux {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status write_all(int fd, const std::string& path, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(fd, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return errno_status("cannot write " + path, errno);
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Status write_file_synced(const std::string& path, std::string_view content) {
+  const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return errno_status("cannot create " + path, errno);
+  Status status = write_all(fd, path, content);
+  // After a failed fsync the pages may be gone: the file is dropped, never flushed again.
+  if (status.is_ok() && ::fsync(fd) != 0) status = errno_status("cannot flush " + path, errno);
+  if (::close(fd) != 0 && status.is_ok()) status = errno_status("cannot close " + path, errno);
+  if (!status.is_ok()) ::unlink(path.c_str());
+  return status;
+}
+
+Status write_file_atomic(const std::string& path, std::string_view content) {
+  const std::string aside = path + std::string(kTemporarySuffix);
+  FLUX_RETURN_IF_ERROR(write_file_synced(aside, content));
+  if (::rename(aside.c_str(), path.c_str()) != 0) {
+    const Status status = errno_status("cannot rename " + aside, errno);
+    ::unlink(aside.c_str());
+    return status;
+  }
+  return sync_folder(parent_folder(path));
+}
+
+Result<std::string> read_whole_file(const std::string& path, uint64_t bytes_max) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno_status("cannot open " + path, errno);
+  struct stat info {};
+  Status status;
+  std::string content;
+  if (::fstat(fd, &info) != 0) {
+    status = errno_status("cannot stat " + path, errno);
+  } else if (!S_ISREG(info.st_mode)) {
+    status = invalid("{} is not a file", path);
+  } else if (static_cast<uint64_t>(info.st_size) > bytes_max) {
+    status = invalid("{} is too large: {} bytes, at most {} are read", path, info.st_size,
+                     bytes_max);
+  } else {
+    content.resize(static_cast<size_t>(info.st_size));
+    size_t at = 0;
+    while (at < content.size()) {
+      const ssize_t n = ::read(fd, content.data() + at, content.size() - at);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) status = errno_status("cannot read " + path, errno);
+      if (n == 0) status = error(Code::kIo, "{} shrank while it was read", path);
+      if (n <= 0) break;
+      at += static_cast<size_t>(n);
+    }
+  }
+  ::close(fd);
+  if (!status.is_ok()) return status;
+  return content;
+}
+
+Status make_folders(const std::string& path) {
+  std::error_code failure;
+  fs::create_directories(path, failure);
+  if (failure) return errno_status("cannot create folder " + path, failure.value());
+  return Status::ok();
+}
+
+Status sync_folder(const std::string& path) {
+  const int fd = ::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return errno_status("cannot open folder " + path, errno);
+  const int failed = ::fsync(fd) != 0 ? errno : 0;
+  ::close(fd);
+  return failed != 0 ? errno_status("cannot flush folder " + path, failed) : Status::ok();
+}
+
+bool path_exists(const std::string& path) {
+  std::error_code failure;
+  return fs::exists(path, failure);
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code failure;
+  return fs::is_directory(path, failure);
+}
+
+std::vector<std::string> list_folder(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(path, failure))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Status remove_all(const std::string& path) {
+  std::error_code failure;
+  fs::remove_all(path, failure);
+  if (failure) return errno_status("cannot remove " + path, failure.value());
+  return Status::ok();
+}
+
+std::string join_path(std::string_view folder, std::string_view name) {
+  return (fs::path(folder) / name).string();
+}
+
+std::string parent_folder(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+}  // namespace flux

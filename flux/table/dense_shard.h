@@ -1,0 +1,53 @@
+// DenseShard: one contiguous range of the fused dense parameters, with its optimizer state.
+//
+// To an update rule it is one long row. `examples` is the integer oracle, as `count` is for
+// sparse rows: it grows by the number of examples that each push stands for, and is never decayed.
+// Threads: none inside; the owner holds the shard's lock around every call (pull may run
+// concurrently with pull). Failure: load() refuses bytes that are not this shard's.
+//
+// Saved form (little-endian): offset u64, size u64, examples u64, size weights f32, state f32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "flux/base/buffer.h"
+#include "flux/base/status.h"
+#include "flux/optimizer/optimizer.h"
+
+namespace flux {
+
+class DenseShard {
+ public:
+  // The range [offset, offset + size) of the flat vector, zero until init() or load().
+  // `optimizer` must outlive the shard.
+  DenseShard(const Optimizer* optimizer, size_t offset, size_t size);
+
+  size_t offset() const { return offset_; }
+  size_t size() const { return size_; }
+  uint64_t examples() const { return examples_; }
+
+  // Starts anew from size() values: fresh state, no examples.
+  void init(std::span<const float> values);
+  void pull(float* out) const;
+  // One step with the gradient of size() floats.
+  void push(const float* gradient, uint64_t examples);
+
+  size_t saved_bytes() const;
+  void save(std::string* out) const;  // appends
+  // kCorrupt if the bytes are not a saved shard of this range and rule; nothing changes then.
+  Status load(std::string_view saved);
+  uint64_t content_hash() const;  // of all that is saved
+
+ private:
+  size_t offset_;
+  size_t size_;
+  const Optimizer* optimizer_;
+  uint64_t examples_ = 0;
+  Buffer<float> floats_;  // weights, then state
+};
+
+}  // namespace flux

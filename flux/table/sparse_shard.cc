@@ -1,0 +1,306 @@
+#include "flux/table/sparse_shard.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "flux/table/initial_value.h"
+#include "flux/table/key_index.h"
+#include "flux/table/row_arena.h"
+#include "flux/table/row_slab.h"
+
+namespace flux {
+namespace {
+
+constexpr size_t kBlock = 64;         // keys whose cache misses overlap
+constexpr size_t kPrefetchLines = 8;  // of a long row; the CPU streams the rest
+constexpr size_t kAhead = 16;         // rows between prefetch and use while loading
+constexpr uint32_t kDimMax = 4096;
+
+Key key_of(const char* row) {
+  Key key;
+  std::memcpy(&key, row, sizeof key);
+  return key;
+}
+float* floats_of(char* row) {
+  return reinterpret_cast<float*>(row + RowLayout::kHeaderBytes);
+}
+void prefetch_bytes(const char* start, size_t bytes) {
+  const auto address = reinterpret_cast<uintptr_t>(start);
+  const uintptr_t last = (address + bytes - 1) / 64;
+  const uintptr_t first = address / 64;
+  const uintptr_t end = std::min<uintptr_t>(last, first + kPrefetchLines - 1);
+  for (uintptr_t line = first; line <= end; ++line) {
+    __builtin_prefetch(reinterpret_cast<const char*>(line * 64));
+  }
+}
+
+// What is known of the keys of one block on their way through the passes.
+struct Stage {
+  std::array<uint64_t, kBlock> hash;
+  std::array<char*, kBlock> row;  // likely row, unverified; nullptr if the key is absent
+};
+
+}  // namespace
+
+struct SparseShard::Impl {
+  Impl(const TableOptions& options, const Optimizer* rule, std::shared_ptr<RowArena> arena)
+      : dim(options.dim),
+        floats(options.dim + rule->state_size(options.dim)),
+        initial{options.init == "zero" ? 0.0F : options.init_scale, options.seed},
+        optimizer(rule),
+        slab(make_row_layout(floats), std::move(arena)),
+        index(&slab.arena()) {}
+
+  // The three passes over a block: hash and fetch index lines; probe and fetch rows; use them.
+  void hash_block(std::span<const Key> keys, Stage& stage) const {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      stage.hash[i] = key_hash(keys[i]);
+      index.prefetch(stage.hash[i]);
+    }
+  }
+  void probe_block(size_t n, Stage& stage, size_t bytes) const {
+    for (size_t i = 0; i < n; ++i) {
+      const uint32_t number = index.find(stage.hash[i], [](uint32_t) { return true; });
+      stage.row[i] = nullptr;
+      if (number == KeyIndex::kNone) continue;
+      stage.row[i] = slab.row(number);
+      prefetch_bytes(stage.row[i], bytes);
+    }
+  }
+  // Calls use(begin, block, stage) for every block of keys, with the next two blocks under way.
+  template <typename Use>
+  void for_blocks(std::span<const Key> keys, size_t bytes, const Use& use) const {
+    std::array<Stage, 3> stages;
+    const size_t blocks = (keys.size() + kBlock - 1) / kBlock;
+    const auto block = [&](size_t b) {
+      return keys.subspan(b * kBlock, std::min(kBlock, keys.size() - b * kBlock));
+    };
+    for (size_t b = 0; b < blocks + 2; ++b) {
+      if (b < blocks) hash_block(block(b), stages[b % 3]);
+      if (b >= 1 && b - 1 < blocks) probe_block(block(b - 1).size(), stages[(b - 1) % 3], bytes);
+      if (b >= 2) use((b - 2) * kBlock, block(b - 2), stages[(b - 2) % 3]);
+    }
+  }
+
+  char* find(Key key, uint64_t hash) const {
+    char* row = nullptr;
+    index.find(hash, [&](uint32_t number) {
+      row = slab.row(number);
+      if (key_of(row) == key) return true;
+      row = nullptr;
+      return false;
+    });
+    return row;
+  }
+  // The row of a key whose likely row did not hold it.
+  char* find_or_create(Key key, uint64_t hash) {
+    if (char* row = find(key, hash)) return row;
+    char* row = append(key, hash);
+    const uint32_t zero = 0;
+    std::memcpy(row + 8, &zero, sizeof zero);
+    initial.fill(key, floats_of(row), dim);
+    optimizer->init_state(floats_of(row) + dim, dim);
+    return row;
+  }
+  // A new row of which only the key is set.
+  char* append(Key key, uint64_t hash) {
+    if (slab.size() >= index.capacity()) {
+      resize_index(std::max(KeyIndex::lines_for(slab.size() + 1), index.lines() * 3 / 2));
+    }
+    const uint32_t number = slab.append();
+    char* row = slab.row(number);
+    std::memcpy(row, &key, sizeof key);
+    index.insert(hash, number);
+    return row;
+  }
+  void resize_index(size_t lines) {
+    index.resize(lines, slab.layout().numbers(lines * KeyIndex::kLineEntries));
+    slab.for_each(
+        [&](uint32_t number, const char* row) { index.insert(key_hash(key_of(row)), number); });
+  }
+  // Whole rows into an empty shard, with room made once.
+  Status load(std::string_view saved, uint32_t shard, uint32_t shards) {
+    const size_t bytes = slab.layout().bytes;
+    const size_t rows = saved.size() / bytes;
+    if (rows > 0) resize_index(KeyIndex::lines_for(rows));
+    for (size_t i = 0; i < rows; ++i) {
+      const char* from = saved.data() + i * bytes;
+      if (i + kAhead < rows) index.prefetch(key_hash(key_of(from + kAhead * bytes)));
+      const Key key = key_of(from);
+      if (shard_of(key, shards) != shard) {
+        return error(Code::kCorrupt, "saved rows of shard {}: row {} has key {} of shard {}", shard,
+                     i, key, shard_of(key, shards));
+      }
+      const uint64_t hash = key_hash(key);
+      if (find(key, hash) != nullptr) {
+        return error(Code::kCorrupt, "saved rows of shard {}: row {} repeats key {}", shard, i,
+                     key);
+      }
+      std::memcpy(append(key, hash), from, bytes);
+    }
+    return Status::ok();
+  }
+  size_t pulled_bytes() const { return RowLayout::kHeaderBytes + 4 * dim; }
+
+  const size_t dim;
+  const size_t floats;  // weights and state
+  const InitialValue initial;
+  const Optimizer* const optimizer;
+  RowSlab slab;
+  KeyIndex index;
+};
+
+std::shared_ptr<RowArena> make_row_arena(const TableOptions& /*options*/) {
+  return std::make_shared<RowArena>();
+}
+
+Status check_table_options(const TableOptions& o) {
+  if (o.dim < 1 || o.dim > kDimMax) {
+    return invalid("table '{}': dim is {}; it must be from 1 to {}", o.name, o.dim, kDimMax);
+  }
+  if (o.init != "uniform" && o.init != "zero") {
+    return invalid("table '{}': init '{}' is not known; choose uniform or zero", o.name, o.init);
+  }
+  if (!(o.init_scale >= 0.0F) || std::isinf(o.init_scale)) {
+    return invalid("table '{}': init_scale is {}; it must be a number >= 0", o.name, o.init_scale);
+  }
+  auto optimizer = make_optimizer(o.optimizer);
+  if (optimizer.is_ok()) return Status::ok();
+  return optimizer.status().with_context(fmt::format("table '{}'", o.name));
+}
+
+SparseShard::SparseShard(const TableOptions& options, const Optimizer* optimizer,
+                         std::shared_ptr<RowArena> arena)
+    : impl_(std::make_unique<Impl>(options, optimizer, std::move(arena))) {}
+SparseShard::~SparseShard() = default;
+SparseShard::SparseShard(SparseShard&&) noexcept = default;
+SparseShard& SparseShard::operator=(SparseShard&&) noexcept = default;
+
+size_t SparseShard::size() const {
+  return impl_->slab.size();
+}
+
+void SparseShard::pull(std::span<const Key> keys, float* out) const {
+  const Impl& impl = *impl_;
+  const size_t dim = impl.dim;
+  impl.for_blocks(keys, impl.pulled_bytes(), [&](size_t begin, auto block, const Stage& stage) {
+    float* to = out + begin * dim;
+    for (size_t i = 0; i < block.size(); ++i, to += dim) {
+      char* row = stage.row[i];
+      if (row != nullptr && key_of(row) != block[i]) row = impl.find(block[i], stage.hash[i]);
+      if (row != nullptr) {
+        std::memcpy(to, floats_of(row), dim * sizeof(float));
+      } else {
+        impl.initial.fill(block[i], to, dim);
+      }
+    }
+  });
+}
+
+void SparseShard::push(std::span<const Key> keys, const float* gradients, const uint32_t* counts) {
+  Impl& impl = *impl_;
+  const size_t dim = impl.dim;
+  std::array<float*, kBlock> rows;
+  impl.for_blocks(
+      keys, impl.slab.layout().bytes, [&](size_t begin, auto block, const Stage& stage) {
+        for (size_t i = 0; i < block.size(); ++i) {
+          char* row = stage.row[i];
+          if (row == nullptr || key_of(row) != block[i]) {
+            row = impl.find_or_create(block[i], stage.hash[i]);
+          }
+          uint32_t count;
+          std::memcpy(&count, row + 8, sizeof count);
+          count += counts[begin + i];
+          std::memcpy(row + 8, &count, sizeof count);
+          rows[i] = floats_of(row);
+        }
+        impl.optimizer->update_rows(rows.data(), gradients + begin * dim, block.size(), dim);
+      });
+}
+
+void SparseShard::prefetch_index(std::span<const Key> keys) const {
+  for (const Key key : keys) impl_->index.prefetch(key_hash(key));
+}
+
+void SparseShard::prefetch_rows(std::span<const Key> keys, bool whole_row) const {
+  const Impl& impl = *impl_;
+  const size_t bytes = whole_row ? impl.slab.layout().bytes : impl.pulled_bytes();
+  for (const Key key : keys) {
+    const uint32_t number = impl.index.find(key_hash(key), [](uint32_t) { return true; });
+    if (number != KeyIndex::kNone) prefetch_bytes(impl.slab.row(number), bytes);
+  }
+}
+
+void SparseShard::visit_rows(void (*visit)(void* context, const char* row), void* context) const {
+  impl_->slab.for_each([&](uint32_t, const char* row) { visit(context, row); });
+}
+
+uint64_t SparseShard::count_sum() const {
+  uint64_t sum = 0;
+  for_each([&](Key, uint32_t count, const float*) { sum += count; });
+  return sum;
+}
+
+size_t SparseShard::saved_row_bytes() const {
+  return impl_->slab.layout().bytes;
+}
+
+void SparseShard::save_rows(std::string* out) const {
+  const size_t bytes = saved_row_bytes();
+  const size_t start = out->size();
+  out->resize(start + size() * bytes);
+  char* to = out->data() + start;
+  impl_->slab.for_each([&](uint32_t, const char* row) {
+    std::memcpy(to, row, bytes);
+    to += bytes;
+  });
+}
+
+Status SparseShard::load_rows(std::string_view saved, uint32_t shard, uint32_t shards) {
+  Impl& impl = *impl_;
+  FLUX_CHECK(size() == 0, "rows are loaded into a shard that has {} rows", size());
+  const size_t bytes = saved_row_bytes();
+  if (saved.size() % bytes != 0) {
+    return error(Code::kCorrupt, "saved rows of shard {}: {} bytes are not whole rows of {} bytes",
+                 shard, saved.size(), bytes);
+  }
+  const Status status = impl.load(saved, shard, shards);
+  if (!status.is_ok()) {
+    impl.index.release();
+    impl.slab.clear();
+  }
+  return status;
+}
+
+uint64_t SparseShard::content_hash() const {
+  uint64_t sum = 0;
+  const size_t bytes = saved_row_bytes();
+  impl_->slab.for_each([&](uint32_t, const char* row) { sum += hash_bytes(row, bytes); });
+  return sum;
+}
+
+SparseShard::Figures SparseShard::figures() const {
+  const RowLayout& layout = impl_->slab.layout();
+  const KeyIndex& index = impl_->index;
+  Figures f{};
+  f.row_lines = layout.lines(layout.bytes);
+  f.weight_lines = layout.lines(impl_->pulled_bytes());
+  f.row_stride = layout.bytes_per_row();
+  f.index_bytes = index.memory_bytes();
+  f.row_bytes = impl_->slab.memory_bytes();
+  if (size() == 0) return f;
+  f.index_load = static_cast<double>(size()) / static_cast<double>(index.lines() * 16);
+  size_t probes = 0;
+  impl_->slab.for_each([&](uint32_t number, const char* row) {
+    probes += index.lines_read(key_hash(key_of(row)), number);
+  });
+  f.index_lines = static_cast<double>(probes) / static_cast<double>(size());
+  return f;
+}
+
+size_t SparseShard::memory_bytes() const {
+  return impl_->slab.memory_bytes() + impl_->index.memory_bytes();
+}
+
+}  // namespace flux

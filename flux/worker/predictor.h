@@ -1,0 +1,38 @@
+// Predictor: forward passes over a dataset with the servers' current rows; changes nothing.
+//
+// Blocks in order, the batches of a block on all threads; results reach the sink block by block, in
+// the order of the records. Used by evaluation and by `flux predict`.
+// Threads: run() starts and joins its own. Failure: the first Status of any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "flux/api/server.h"
+#include "flux/data/dataset.h"
+#include "flux/nn/auc.h"
+#include "flux/nn/net.h"
+
+namespace flux {
+
+struct PredictorOptions {
+  std::shared_ptr<const Graph> graph;
+  NetOptions net;
+  uint32_t threads = 1;
+  uint32_t sparse_shards = 0;
+  uint32_t all_shards = 0;
+  uint64_t incarnation = 0;
+};
+
+class Predictor {
+ public:
+  // Probabilities of one block, in the order of its records.
+  using Sink = std::function<Status(std::span<const float> predictions)>;
+  static Result<BinaryMetrics> run(const PredictorOptions& options, ServerPort* server,
+                                   const Dataset& dataset, const Sink& sink);
+};
+
+}  // namespace flux
