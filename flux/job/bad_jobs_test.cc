@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -29,10 +28,13 @@ std::string read_file(const std::filesystem::path& path) {
 std::vector<Expected> expected_of(const std::string& text) {
   std::vector<Expected> expected;
   std::istringstream in(text);
-  const std::regex form("# expect: ([0-9]+:[0-9]+) (.+)");
+  const std::string mark = "# expect: ";
   for (std::string line; std::getline(in, line);) {
-    std::smatch match;
-    if (std::regex_match(line, match, form)) expected.push_back({match[1], match[2]});
+    if (!line.starts_with(mark)) continue;
+    line.erase(0, mark.size());
+    const size_t space = line.find(' ');
+    EXPECT_NE(space, std::string::npos) << line;
+    expected.push_back({line.substr(0, space), line.substr(space + 1)});
   }
   return expected;
 }

@@ -204,8 +204,11 @@ TEST(Job, ShowsAtMostTwentyProblems) {
 TEST(Job, SizeDepthAndCountAreLimited) {
   EXPECT_NE(refusal(std::string(kJobBytesMax + 1, '#')).find("job.yaml:1:1: 1.0 MiB is too large"),
             std::string::npos);
-  EXPECT_NE(refusal(std::string(kJobBytesMax, '[')).find("nested deeper"), std::string::npos);
-  EXPECT_NE(refusal(std::string(kJobBytesMax, '{')).find("nested deeper"), std::string::npos);
+  std::string dashes;
+  for (size_t i = 0; i < kJobBytesMax / 2; ++i) dashes += "- ";
+  EXPECT_NE(refusal(dashes).find("nested deeper than 32 levels"), std::string::npos);
+  EXPECT_NE(refusal(std::string(kJobBytesMax, '[')).find("job.yaml:1:1: "), std::string::npos);
+  EXPECT_NE(refusal(std::string(kJobBytesMax, '{')).find("job.yaml:1:1: "), std::string::npos);
   std::string many = "x: [";
   for (size_t i = 0; i < kYamlNodesMax + 1; ++i) many += "a,";
   EXPECT_NE(refusal(many + "]").find("more than 100000 values"), std::string::npos);

@@ -24,7 +24,7 @@ Any field can be set from the command line with `--set path=value`, as if the fi
 | a field of a section | `--set data.batch=500` |
 | a list of files | `--set data.train=a.tsv,b.tsv` |
 | an element of a list by its number, from 0 | `--set tables.0.dim=16` |
-| an element of a list by its name | `--set tables.embedding.dim=16`, `--set model.layers.fc1.units=64` |
+| an element of a list by its name | `--set model.layers.fc1.units=64` |
 
 Text that looks like a number or like `true` needs no quotes where text is expected; numbers and
 `true`/`false` are written without quotes. YAML anchors and aliases work; merge keys (`<<`) and tags
