@@ -85,7 +85,7 @@ struct Overlap {
 
 // The last n < 16 floats, from i on.
 template <typename Body>
-void for_tail(size_t n, size_t i, const Body& body) {
+[[gnu::always_inline]] inline void for_tail(size_t n, size_t i, const Body& body) {
   if (n > 8) {
     body(Overlap<Whole8>(n), i);
   } else if (n == 8) {
@@ -101,7 +101,7 @@ void for_tail(size_t n, size_t i, const Body& body) {
 
 struct Narrow {
   template <typename Body>
-  static void for_lanes(size_t n, const Body& body) {
+  [[gnu::always_inline]] static inline void for_lanes(size_t n, const Body& body) {
     size_t i = 0;
     for (; i + 16 <= n; i += 8) body(Whole8{}, i);
     for_tail(n - i, i, body);
@@ -127,7 +127,7 @@ struct Whole16 {
 
 struct Wide {
   template <typename Body>
-  static void for_lanes(size_t n, const Body& body) {
+  [[gnu::always_inline]] static inline void for_lanes(size_t n, const Body& body) {
     size_t i = 0;
     for (; i + 16 <= n; i += 16) body(Whole16{}, i);
     for_tail(n - i, i, body);
