@@ -31,6 +31,7 @@ namespace {
 constexpr uint32_t kShards = 256;
 constexpr size_t kBatch = 10000;
 constexpr int kRounds = 5;
+constexpr size_t kCopyKeysMax = 20000000;  // larger tables are not copied
 
 double cpu_seconds() {
   timespec t{};
@@ -262,6 +263,27 @@ void report(const TableOptions& o, size_t keys, const Space& s, double fill_ns, 
   std::fflush(stdout);
 }
 
+// Saves every shard and loads it into a second table; ns per row of each.
+void save_and_load(const Table& table, size_t keys) {
+  Table copy(table.options);
+  std::string saved;
+  double save = 0;
+  double load = 0;
+  for (uint32_t s = 0; s < kShards; ++s) {
+    saved.clear();
+    const double t0 = cpu_seconds();
+    table.shards[s].save_rows(&saved);
+    const double t1 = cpu_seconds();
+    const Status status = copy.shards[s].load_rows(saved, s, kShards);
+    FLUX_CHECK(status.is_ok(), "{}", status.message());
+    save += t1 - t0;
+    load += cpu_seconds() - t1;
+  }
+  const auto n = static_cast<double>(keys);
+  fmt::print("\n{} keys, dim {}: save {:.0f} ns per row, load {:.0f} ns per row\n",
+             with_commas(keys), table.options.dim, save / n * 1e9, load / n * 1e9);
+}
+
 void run(size_t keys, uint32_t dim, size_t batches) {
   TableOptions options;
   options.dim = dim;
@@ -277,6 +299,7 @@ void run(size_t keys, uint32_t dim, size_t batches) {
     bytes = table.arena->block_bytes();
     plain = measure(table, random_batches(batches, keys, 1), false);
     hinted = measure(table, random_batches(batches, keys, 2), true);
+    if (keys <= kCopyKeysMax) save_and_load(table, keys);
   }
   report(options, keys, s, fill_ns, line_cost_ns(bytes), plain, hinted);
 }

@@ -44,8 +44,9 @@ class KeyIndex {
 
   // A hint, safe beside any other call: it only computes an address.
   void prefetch(uint64_t hash) const {
-    const char* base = data_.load(std::memory_order_relaxed);
-    _mm_prefetch(base + line_of(hash, lines()) * 64, _MM_HINT_T0);
+    // Arithmetic on numbers: with a torn pair the address may lie anywhere.
+    const auto base = reinterpret_cast<uintptr_t>(data_.load(std::memory_order_relaxed));
+    _mm_prefetch(reinterpret_cast<const char*>(base + line_of(hash, lines()) * 64), _MM_HINT_T0);
   }
 
   // Number of the first row for which `same(number)` holds among those with this fingerprint, or
