@@ -33,6 +33,20 @@ template <typename Lanes>
 struct AdamKernel {
   static void update(const RuleParams& p, float* weights, float* state, const float* gradient,
                      size_t dim) {
+    step(p, weights, state, gradient, dim);
+  }
+  static void update_rows(const RuleParams& p, float* const* rows, const float* gradients, size_t n,
+                          size_t dim) {
+    if (dim == 1) {  // linear models: no loop within the row
+      for (size_t r = 0; r < n; ++r) step(p, rows[r], rows[r] + 1, gradients + r, 1);
+      return;
+    }
+    for (size_t r = 0; r < n; ++r) step(p, rows[r], rows[r] + dim, gradients + r * dim, dim);
+  }
+
+ private:
+  [[gnu::always_inline]] static inline void step(const RuleParams& p, float* weights, float* state,
+                                                 const float* gradient, size_t dim) {
     const AdamScalars s(p, state + 2 * dim);
     const float beta1 = p.beta1;
     const float beta2 = p.beta2;
@@ -47,10 +61,6 @@ struct AdamKernel {
       const auto change = (part.all(s.step) * m) / (root(v) + part.all(s.epsilon));
       part.store(weights + i, part.load(weights + i) - change);
     });
-  }
-  static void update_rows(const RuleParams& p, float* const* rows, const float* gradients, size_t n,
-                          size_t dim) {
-    for (size_t r = 0; r < n; ++r) update(p, rows[r], rows[r] + dim, gradients + r * dim, dim);
   }
 };
 

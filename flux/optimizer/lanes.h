@@ -1,8 +1,8 @@
 // Lanes: a few floats handled as one value, so that an update rule is written once for any width.
 //
 // for_lanes(n, body) covers elements 0..n-1 by calls body(part, i), where `part` loads, stores and
-// broadcasts as many floats as it stands for. AVX2 ends with single floats, AVX-512 with a masked
-// vector. Every operation is element-wise IEEE (no FMA, no approximate root or quotient), so all
+// broadcasts as many floats as it stands for. A body loads from an array before it stores to it.
+// Every operation is element-wise IEEE (no FMA, no approximate root or quotient), so all
 // widths give the same bits.
 // Everything is in an unnamed namespace: each file compiles its own copy with its own flags.
 #pragma once
@@ -37,17 +37,74 @@ struct F8 {
   friend F8 root(F8 a) { return {_mm256_sqrt_ps(a.v)}; }
 };
 struct Whole8 {
+  static constexpr size_t kWidth = 8;
   F8 load(const float* p) const { return {_mm256_loadu_ps(p)}; }
   void store(float* p, F8 x) const { _mm256_storeu_ps(p, x.v); }
   F8 all(float x) const { return {_mm256_set1_ps(x)}; }
 };
 
+struct F4 {
+  __m128 v;
+  friend F4 operator+(F4 a, F4 b) { return {_mm_add_ps(a.v, b.v)}; }
+  friend F4 operator-(F4 a, F4 b) { return {_mm_sub_ps(a.v, b.v)}; }
+  friend F4 operator*(F4 a, F4 b) { return {_mm_mul_ps(a.v, b.v)}; }
+  friend F4 operator/(F4 a, F4 b) { return {_mm_div_ps(a.v, b.v)}; }
+  friend F4 root(F4 a) { return {_mm_sqrt_ps(a.v)}; }
+};
+struct Whole4 {
+  static constexpr size_t kWidth = 4;
+  F4 load(const float* p) const { return {_mm_loadu_ps(p)}; }
+  void store(float* p, F4 x) const { _mm_storeu_ps(p, x.v); }
+  F4 all(float x) const { return {_mm_set1_ps(x)}; }
+};
+
+// Two vectors that overlap, for w < n < 2 w floats: the first w and the last w of them. Both are
+// loaded before either is stored, so the shared lanes are computed twice from the same inputs and
+// stored twice with the same result. (Masked stores would do the same at twice the cost.)
+template <typename V>
+struct Two {
+  V a, b;
+  friend Two operator+(Two x, Two y) { return {x.a + y.a, x.b + y.b}; }
+  friend Two operator-(Two x, Two y) { return {x.a - y.a, x.b - y.b}; }
+  friend Two operator*(Two x, Two y) { return {x.a * y.a, x.b * y.b}; }
+  friend Two operator/(Two x, Two y) { return {x.a / y.a, x.b / y.b}; }
+  friend Two root(Two x) { return {root(x.a), root(x.b)}; }
+};
+template <typename Whole>
+struct Overlap {
+  size_t shift;  // of the second vector
+  explicit Overlap(size_t n) : shift(n - Whole::kWidth) {}
+  auto load(const float* p) const { return Two{Whole{}.load(p), Whole{}.load(p + shift)}; }
+  template <typename V>
+  void store(float* p, Two<V> x) const {
+    Whole{}.store(p, x.a);
+    Whole{}.store(p + shift, x.b);
+  }
+  auto all(float x) const { return Two{Whole{}.all(x), Whole{}.all(x)}; }
+};
+
+// The last n < 16 floats, from i on.
+template <typename Body>
+[[gnu::always_inline]] inline void for_tail(size_t n, size_t i, const Body& body) {
+  if (n > 8) {
+    body(Overlap<Whole8>(n), i);
+  } else if (n == 8) {
+    body(Whole8{}, i);
+  } else if (n > 4) {
+    body(Overlap<Whole4>(n), i);
+  } else if (n == 4) {
+    body(Whole4{}, i);
+  } else {
+    for (size_t end = i + n; i < end; ++i) body(Single{}, i);
+  }
+}
+
 struct Narrow {
   template <typename Body>
-  static void for_lanes(size_t n, const Body& body) {
+  [[gnu::always_inline]] static inline void for_lanes(size_t n, const Body& body) {
     size_t i = 0;
-    for (; i + 8 <= n; i += 8) body(Whole8{}, i);
-    for (; i < n; ++i) body(Single{}, i);
+    for (; i + 16 <= n; i += 8) body(Whole8{}, i);
+    for_tail(n - i, i, body);
   }
 };
 
@@ -67,35 +124,13 @@ struct Whole16 {
   void store(float* p, F16 x) const { _mm512_storeu_ps(p, x.v); }
   F16 all(float x) const { return {_mm512_set1_ps(x)}; }
 };
-// Lanes outside the mask are loaded as 0 and not stored.
-struct Part16 {
-  __mmask16 mask;
-  F16 load(const float* p) const { return {_mm512_maskz_loadu_ps(mask, p)}; }
-  void store(float* p, F16 x) const { _mm512_mask_storeu_ps(p, mask, x.v); }
-  F16 all(float x) const { return {_mm512_set1_ps(x)}; }
-};
-struct Part8 {
-  __mmask8 mask;
-  F8 load(const float* p) const { return {_mm256_maskz_loadu_ps(mask, p)}; }
-  void store(float* p, F8 x) const { _mm256_mask_storeu_ps(p, mask, x.v); }
-  F8 all(float x) const { return {_mm256_set1_ps(x)}; }
-};
 
 struct Wide {
   template <typename Body>
-  static void for_lanes(size_t n, const Body& body) {
+  [[gnu::always_inline]] static inline void for_lanes(size_t n, const Body& body) {
     size_t i = 0;
     for (; i + 16 <= n; i += 16) body(Whole16{}, i);
-    const size_t left = n - i;
-    if (left > 8) {
-      body(Part16{static_cast<__mmask16>((1U << left) - 1)}, i);
-    } else if (left == 8) {
-      body(Whole8{}, i);
-    } else if (left > 1) {
-      body(Part8{static_cast<__mmask8>((1U << left) - 1)}, i);
-    } else if (left == 1) {
-      body(Single{}, i);
-    }
+    for_tail(n - i, i, body);
   }
 };
 

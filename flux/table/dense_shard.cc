@@ -1,5 +1,6 @@
 #include "flux/table/dense_shard.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -22,13 +23,13 @@ DenseShard::DenseShard(const Optimizer* optimizer, size_t offset, size_t size)
 
 void DenseShard::init(std::span<const float> values) {
   FLUX_CHECK(values.size() == size_, "{} values for a dense shard of {}", values.size(), size_);
-  std::memcpy(floats_.data(), values.data(), values.size_bytes());
+  std::copy(values.begin(), values.end(), floats_.data());
   optimizer_->init_state(floats_.data() + size_, size_);
   examples_ = 0;
 }
 
 void DenseShard::pull(float* out) const {
-  std::memcpy(out, floats_.data(), size_ * sizeof(float));
+  std::copy_n(floats_.data(), size_, out);
 }
 
 void DenseShard::push(const float* gradient, uint64_t examples) {
@@ -44,7 +45,8 @@ void DenseShard::save(std::string* out) const {
   const std::array<uint64_t, 3> header = {offset_, size_, examples_};
   out->reserve(out->size() + saved_bytes());
   out->append(reinterpret_cast<const char*>(header.data()), kHeaderBytes);
-  out->append(reinterpret_cast<const char*>(floats_.data()), floats_.size() * sizeof(float));
+  const auto bytes = std::as_bytes(floats_.span());
+  out->append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 Status DenseShard::load(std::string_view saved) {
@@ -61,7 +63,9 @@ Status DenseShard::load(std::string_view saved) {
                  offset, size_, offset_);
   }
   examples_ = reader.get<uint64_t>();
-  std::memcpy(floats_.data(), saved.data() + kHeaderBytes, floats_.size() * sizeof(float));
+  if (floats_.size() > 0) {
+    std::memcpy(floats_.data(), saved.data() + kHeaderBytes, floats_.size() * sizeof(float));
+  }
   return Status::ok();
 }
 

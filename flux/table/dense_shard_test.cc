@@ -81,6 +81,19 @@ TEST_P(DenseShardTest, ForeignBytesAreRefusedAndChangeNothing) {
   EXPECT_EQ(a.content_hash(), before);
 }
 
+// More shards than parameters: some are empty, and still count examples.
+TEST_P(DenseShardTest, AnEmptyShardWorks) {
+  DenseShard a(optimizer_.get(), 9, 0);
+  a.init({});
+  a.push(nullptr, 4);
+  std::string saved;
+  a.save(&saved);
+  DenseShard b(optimizer_.get(), 9, 0);
+  ASSERT_TRUE(b.load(saved).is_ok());
+  EXPECT_EQ(b.examples(), 4U);
+  EXPECT_EQ(a.content_hash(), b.content_hash());
+}
+
 INSTANTIATE_TEST_SUITE_P(Rules, DenseShardTest, testing::Values("sgd", "adagrad", "adam"));
 
 }  // namespace

@@ -41,29 +41,24 @@ void KeyIndex::release() {
 }
 
 size_t KeyIndex::lines_read(uint64_t hash, uint32_t number) const {
-  const __m256i tag = _mm256_set1_epi32(static_cast<int>(tag_of(hash)));
+  const uint32_t value = tag_of(hash) | (number + 1);
   size_t line = line_of(hash, lines());
-  for (size_t read = 1;; ++read) {
-    const char* at = data_.load(std::memory_order_relaxed) + line * 64;
-    const Match match = compare(at, tag);
-    for (uint32_t m = match.same; m != 0; m &= m - 1) {
-      if (entry(at, static_cast<uint32_t>(__builtin_ctz(m))) == number + 1) return read;
-    }
-    FLUX_CHECK(match.empty == 0, "row {} is not in the index", number);
+  for (size_t read = 1; read <= lines(); ++read) {
+    if (matches(data_.load(std::memory_order_relaxed) + line * 64, ~0U, value) != 0) return read;
     line = line + 1 < lines() ? line + 1 : 0;
   }
+  FLUX_CHECK(false, "row {} is not in the index", number);
 }
 
 void KeyIndex::insert(uint64_t hash, uint32_t number) {
   const uint32_t value = tag_of(hash) | (number + 1);
   const size_t count = lines();
-  const __m256i tag = _mm256_set1_epi32(static_cast<int>(tag_of(hash)));
   size_t line = line_of(hash, count);
   for (;;) {
     char* at = data_.load(std::memory_order_relaxed) + line * 64;
-    const Match match = compare(at, tag);
-    if (match.empty != 0) {
-      std::memcpy(at + 4 * __builtin_ctz(match.empty), &value, 4);
+    const uint32_t empty = matches(at, ~0U, 0);
+    if (empty != 0) {
+      std::memcpy(at + 4 * __builtin_ctz(empty), &value, 4);
       return;
     }
     line = line + 1 < count ? line + 1 : 0;

@@ -44,8 +44,9 @@ class KeyIndex {
 
   // A hint, safe beside any other call: it only computes an address.
   void prefetch(uint64_t hash) const {
-    const char* base = data_.load(std::memory_order_relaxed);
-    _mm_prefetch(base + line_of(hash, lines()) * 64, _MM_HINT_T0);
+    // Arithmetic on numbers: with a torn pair the address may lie anywhere.
+    const auto base = reinterpret_cast<uintptr_t>(data_.load(std::memory_order_relaxed));
+    _mm_prefetch(reinterpret_cast<const char*>(base + line_of(hash, lines()) * 64), _MM_HINT_T0);
   }
 
   // Number of the first row for which `same(number)` holds among those with this fingerprint, or
@@ -55,15 +56,14 @@ class KeyIndex {
     const size_t count = lines();
     if (count == 0) return kNone;
     const char* base = data_.load(std::memory_order_relaxed);
-    const __m256i tag = _mm256_set1_epi32(static_cast<int>(tag_of(hash)));
+    const uint32_t tag = tag_of(hash);
     for (size_t line = line_of(hash, count);; line = line + 1 < count ? line + 1 : 0) {
       const char* at = base + line * 64;
-      const Match match = compare(at, tag);
-      for (uint32_t m = match.same; m != 0; m &= m - 1) {
-        const uint32_t number = entry(at, static_cast<uint32_t>(__builtin_ctz(m))) - 1;
-        if (same(number)) return number;
+      for (uint32_t m = matches(at, ~0U << number_bits_, tag); m != 0; m &= m - 1) {
+        const uint32_t number = number_at(at, static_cast<uint32_t>(__builtin_ctz(m)));
+        if (number != kNone && same(number)) return number;
       }
-      if (match.empty != 0) return kNone;
+      if (number_at(at, kLineEntries - 1) == kNone) return kNone;  // lines fill from the front
     }
   }
   // Lines that a look-up of the row `number` with this hash reads. For figures.
@@ -72,29 +72,23 @@ class KeyIndex {
   void insert(uint64_t hash, uint32_t number);
 
  private:
-  struct Match {
-    uint32_t same;   // entries with the fingerprint
-    uint32_t empty;  // entries not in use
-  };
   static size_t line_of(uint64_t hash, size_t lines) {
     return ((hash & 0xffffffffU) * lines) >> 32;
   }
   uint32_t tag_of(uint64_t hash) const { return static_cast<uint32_t>(hash >> 32) << number_bits_; }
-  uint32_t entry(const char* line, uint32_t i) const {
-    uint32_t e;
-    __builtin_memcpy(&e, line + 4 * i, 4);
-    return e & ((1U << number_bits_) - 1);
+  // kNone for an empty entry.
+  uint32_t number_at(const char* line, uint32_t i) const {
+    uint32_t entry;
+    __builtin_memcpy(&entry, line + 4 * i, 4);
+    return (entry & ((1U << number_bits_) - 1)) - 1;
   }
-  Match compare(const char* line, __m256i tag) const {
+  // Which entries of a line equal `value` in the bits of `mask`.
+  static uint32_t matches(const char* line, uint32_t mask, uint32_t value) {
     const auto* p = reinterpret_cast<const __m256i*>(line);
-    const __m256i low = _mm256_load_si256(p);
-    const __m256i high = _mm256_load_si256(p + 1);
-    const __m256i mask = _mm256_set1_epi32(static_cast<int>(~0U << number_bits_));
-    const __m256i zero = _mm256_setzero_si256();
-    const uint32_t empty = bits(_mm256_cmpeq_epi32(low, zero), _mm256_cmpeq_epi32(high, zero));
-    const uint32_t same = bits(_mm256_cmpeq_epi32(_mm256_and_si256(low, mask), tag),
-                               _mm256_cmpeq_epi32(_mm256_and_si256(high, mask), tag));
-    return {same & ~empty, empty};
+    const __m256i m = _mm256_set1_epi32(static_cast<int>(mask));
+    const __m256i v = _mm256_set1_epi32(static_cast<int>(value));
+    return bits(_mm256_cmpeq_epi32(_mm256_and_si256(_mm256_load_si256(p), m), v),
+                _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_load_si256(p + 1), m), v));
   }
   static uint32_t bits(__m256i low, __m256i high) {
     return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(low))) |

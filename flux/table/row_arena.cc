@@ -9,7 +9,7 @@ namespace flux {
 namespace {
 constexpr size_t kHugePage = 2U << 20;
 constexpr size_t kBlockMax = 64U << 20;
-constexpr size_t kBlockShare = 32;  // a block is about this part of what the arena holds
+constexpr size_t kBlockShare = 64;  // a block is about this part of what the arena holds
 
 size_t round_to_huge(size_t bytes) {
   return (bytes + kHugePage - 1) / kHugePage * kHugePage;

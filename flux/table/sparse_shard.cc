@@ -12,7 +12,12 @@
 namespace flux {
 namespace {
 
-constexpr size_t kBlock = 64;         // keys whose cache misses overlap
+// A call is worked through in blocks of keys: block b is hashed, block b - kProbeLag looked up in
+// the index and block b - kUseLag read or updated, so that each waits for memory beside the others.
+constexpr size_t kBlock = 8;
+constexpr size_t kProbeLag = 2;
+constexpr size_t kUseLag = 4;
+constexpr size_t kStages = 8;         // a power of two above kUseLag
 constexpr size_t kPrefetchLines = 8;  // of a long row; the CPU streams the rest
 constexpr size_t kAhead = 16;         // rows between prefetch and use while loading
 constexpr uint32_t kDimMax = 4096;
@@ -32,6 +37,19 @@ void prefetch_bytes(const char* start, size_t bytes) {
   const uintptr_t end = std::min<uintptr_t>(last, first + kPrefetchLines - 1);
   for (uintptr_t line = first; line <= end; ++line) {
     __builtin_prefetch(reinterpret_cast<const char*>(line * 64));
+  }
+}
+
+void copy_floats(float* to, const float* from, size_t n) {
+  if (n >= 8) {
+    for (size_t i = 0; i + 8 < n; i += 8) _mm256_storeu_ps(to + i, _mm256_loadu_ps(from + i));
+    _mm256_storeu_ps(to + n - 8, _mm256_loadu_ps(from + n - 8));
+  } else if (n >= 4) {
+    const __m128 first = _mm_loadu_ps(from);
+    _mm_storeu_ps(to + n - 4, _mm_loadu_ps(from + n - 4));
+    _mm_storeu_ps(to, first);
+  } else {
+    for (size_t i = 0; i < n; ++i) to[i] = from[i];
   }
 }
 
@@ -71,15 +89,17 @@ struct SparseShard::Impl {
   // Calls use(begin, block, stage) for every block of keys, with the next two blocks under way.
   template <typename Use>
   void for_blocks(std::span<const Key> keys, size_t bytes, const Use& use) const {
-    std::array<Stage, 3> stages;
+    std::array<Stage, kStages> stages;
     const size_t blocks = (keys.size() + kBlock - 1) / kBlock;
     const auto block = [&](size_t b) {
       return keys.subspan(b * kBlock, std::min(kBlock, keys.size() - b * kBlock));
     };
-    for (size_t b = 0; b < blocks + 2; ++b) {
-      if (b < blocks) hash_block(block(b), stages[b % 3]);
-      if (b >= 1 && b - 1 < blocks) probe_block(block(b - 1).size(), stages[(b - 1) % 3], bytes);
-      if (b >= 2) use((b - 2) * kBlock, block(b - 2), stages[(b - 2) % 3]);
+    for (size_t b = 0; b < blocks + kUseLag; ++b) {
+      if (b < blocks) hash_block(block(b), stages[b % kStages]);
+      const size_t probed = b - kProbeLag;  // wraps round, and is then not below `blocks`
+      if (probed < blocks) probe_block(block(probed).size(), stages[probed % kStages], bytes);
+      const size_t used = b - kUseLag;
+      if (used < blocks) use(used * kBlock, block(used), stages[used % kStages]);
     }
   }
 
@@ -190,7 +210,7 @@ void SparseShard::pull(std::span<const Key> keys, float* out) const {
       char* row = stage.row[i];
       if (row != nullptr && key_of(row) != block[i]) row = impl.find(block[i], stage.hash[i]);
       if (row != nullptr) {
-        std::memcpy(to, floats_of(row), dim * sizeof(float));
+        copy_floats(to, floats_of(row), dim);
       } else {
         impl.initial.fill(block[i], to, dim);
       }
@@ -219,17 +239,8 @@ void SparseShard::push(std::span<const Key> keys, const float* gradients, const 
       });
 }
 
-void SparseShard::prefetch_index(std::span<const Key> keys) const {
+void SparseShard::prefetch(std::span<const Key> keys) const {
   for (const Key key : keys) impl_->index.prefetch(key_hash(key));
-}
-
-void SparseShard::prefetch_rows(std::span<const Key> keys, bool whole_row) const {
-  const Impl& impl = *impl_;
-  const size_t bytes = whole_row ? impl.slab.layout().bytes : impl.pulled_bytes();
-  for (const Key key : keys) {
-    const uint32_t number = impl.index.find(key_hash(key), [](uint32_t) { return true; });
-    if (number != KeyIndex::kNone) prefetch_bytes(impl.slab.row(number), bytes);
-  }
 }
 
 void SparseShard::visit_rows(void (*visit)(void* context, const char* row), void* context) const {

@@ -55,12 +55,10 @@ class SparseShard {
   // Keys are normally unique; a repeated key is applied in order.
   void push(std::span<const Key> keys, const float* gradients, const uint32_t* counts);
 
-  // Hints for a pull or push of these keys that comes a few hundred nanoseconds later, so that a
-  // caller who visits many shards with few keys each hides the memory's latency: in a loop over
-  // shards, prefetch_index of the one after the next, prefetch_rows of the next, then pull or push.
-  // They change nothing. prefetch_index may be called without the lock; prefetch_rows as pull.
-  void prefetch_index(std::span<const Key> keys) const;
-  void prefetch_rows(std::span<const Key> keys, bool whole_row) const;
+  // A hint that these keys will soon be pulled or pushed: fetches their lines of the index and
+  // changes nothing. A caller who visits many shards with few keys each gives it to the next shard
+  // before working on this one. Needs no lock.
+  void prefetch(std::span<const Key> keys) const;
 
   // Sum of all counts; the oracle of exactly-once.
   uint64_t count_sum() const;
