@@ -109,7 +109,10 @@ class FcKernel : public FcBase {
     shape.dx_mask = in_.mask_relu;
     shape.relu = activation_ == Activation::kRelu;
     shape.batch_max = args.batch_max;
-    FLUX_ASSIGN_OR_RETURN(products_, make_onednn_products(shape));
+    products_ = make_avx512_products(shape);
+    if (products_ == nullptr) {
+      FLUX_ASSIGN_OR_RETURN(products_, make_onednn_products(shape));
+    }
     return Status::ok();
   }
   void set_parameters(const float* flat) override {

@@ -33,5 +33,7 @@ class FcProducts {
 };
 
 Result<std::unique_ptr<FcProducts>> make_onednn_products(const FcShape& shape);
+// Null where the CPU lacks what it needs.
+std::unique_ptr<FcProducts> make_avx512_products(const FcShape& shape);
 
 }  // namespace flux
