@@ -1,8 +1,6 @@
 // FcProducts on gemm_kernels.h.
 #include <algorithm>
-#include <cstring>
 
-#include "flux/base/buffer.h"
 #include "flux/base/cpu.h"
 #include "flux/nn/fc_products.h"
 #include "flux/nn/gemm_kernels.h"
@@ -16,33 +14,31 @@ size_t round_up(size_t n, size_t unit) {
 
 class Avx512Products : public FcProducts {
  public:
-  explicit Avx512Products(const FcShape& shape)
+  Avx512Products(const FcShape& shape, NetMemory& memory)
       : s_(shape),
+        memory_(memory),
         pair_(shape.x.type == DType::kBf16 ? 2 : 1),
-        kernels_(pair_ == 2 ? gemm_kernels_bf16() : gemm_kernels_f32()),
-        bias_(round_up(shape.y.width, 16)),
-        sums_(round_up(shape.y.width, 16)) {
-    const size_t in = s_.x.width, n = s_.y.width;
-    // Room for the prefetches and full vectors at the end.
-    constexpr size_t kSlack = 1024;
-    weight_.resize_discard(units(in) * round_up(n, 16) + kSlack);
-    if (s_.dx) transposed_.resize_discard(units(n) * round_up(s_.dx.width, 16) + kSlack);
-    a_.resize_discard(units(s_.batch_max) * round_up(in, 16) + kSlack);
-    b_.resize_discard(units(s_.batch_max) * round_up(n, 16) + kSlack);
-    bias_.fill(0);
+        kernels_(pair_ == 2 ? gemm_kernels_bf16() : gemm_kernels_f32()) {
+    const size_t in = s_.x.width, n = s_.y.width, n16 = round_up(n, 16);
+    bias_ = memory.allocate_array<float>(n16);
+    sums_ = memory.allocate_array<float>(n16);
+    weight_ = memory.allocate_array<float>(units(in) * n16);
+    if (s_.dx) transposed_ = memory.allocate_array<float>(units(n) * round_up(s_.dx.width, 16));
+    packed_x_ = units(s_.batch_max) * round_up(in, 16);
+    memory.reserve_scratch((packed_x_ + units(s_.batch_max) * n16) * sizeof(float));
   }
 
   void set_parameters(const float* weight, const float* bias) override {
-    kernels_.pack_weight(weight, s_.x.width, s_.y.width, weight_.data());
-    if (s_.dx) kernels_.pack_transposed(weight, s_.dx.width, s_.y.width, transposed_.data());
-    std::copy(bias, bias + s_.y.width, bias_.data());
+    kernels_.pack_weight(weight, s_.x.width, s_.y.width, weight_);
+    if (s_.dx) kernels_.pack_transposed(weight, s_.dx.width, s_.y.width, transposed_);
+    std::copy(bias, bias + s_.y.width, bias_);
   }
 
   void forward(uint32_t batch) override {
     Gemm g = into(s_.y, batch);
     read_rows(s_.x, &g);
-    g.b = weight_.data();
-    g.bias = bias_.data();
+    g.b = weight_;
+    g.bias = bias_;
     g.relu = s_.relu;
     kernels_.gemm(g);
   }
@@ -50,7 +46,7 @@ class Avx512Products : public FcProducts {
   void backward_data(uint32_t batch) override {
     Gemm g = into(s_.dx, batch);
     read_rows(s_.dz, &g);
-    g.b = transposed_.data();
+    g.b = transposed_;
     g.add = s_.dx_add;
     if (s_.dx_mask) {
       g.mask = s_.x.data;
@@ -61,14 +57,16 @@ class Avx512Products : public FcProducts {
 
   void backward_weights(uint32_t batch, float* dw, float* db) override {
     const uint32_t in = s_.x.width, n = s_.y.width;
-    kernels_.pack_a(s_.x.data, s_.x.stride, batch, in, a_.data());
-    kernels_.pack_b(s_.dz.data, s_.dz.stride, batch, n, b_.data(), sums_.data());
-    std::copy(sums_.begin(), sums_.begin() + n, db);
+    auto* a = static_cast<float*>(memory_.scratch());
+    float* b = a + packed_x_;
+    kernels_.pack_a(s_.x.data, s_.x.stride, batch, in, a);
+    kernels_.pack_b(s_.dz.data, s_.dz.stride, batch, n, b, sums_);
+    std::copy(sums_, sums_ + n, db);
     Gemm g = into({dw, n, n, DType::kF32}, in);
     g.k = static_cast<uint32_t>(units(batch));
-    g.a = a_.data();
+    g.a = a;
     g.a_packed = true;
-    g.b = b_.data();
+    g.b = b;
     kernels_.gemm(g);
   }
 
@@ -90,19 +88,21 @@ class Avx512Products : public FcProducts {
   }
 
   FcShape s_;
+  NetMemory& memory_;
   size_t pair_;
   const GemmKernels& kernels_;
-  Buffer<float> bias_, sums_, weight_, transposed_, a_, b_;
+  float *bias_, *sums_, *weight_, *transposed_ = nullptr;
+  size_t packed_x_;  // units in scratch before packed dz
 };
 
 }  // namespace
 
-std::unique_ptr<FcProducts> make_avx512_products(const FcShape& shape) {
+std::unique_ptr<FcProducts> make_avx512_products(const FcShape& shape, NetMemory& memory) {
   const bool bf16 = shape.x.type == DType::kBf16;
   if (!(bf16 ? cpu_has_avx512_bf16() : cpu_has_avx512())) return nullptr;
   // Units of bf16 pairs are read as 4 aligned-enough bytes; odd slices are left to oneDNN.
   if (bf16 && (shape.x.stride % 2 != 0 || shape.dz.stride % 2 != 0)) return nullptr;
-  return std::make_unique<Avx512Products>(shape);
+  return std::make_unique<Avx512Products>(shape, memory);
 }
 
 }  // namespace flux

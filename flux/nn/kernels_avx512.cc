@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "flux/nn/gemm_kernels.h"
+#include "flux/nn/row_kernels.h"
 
 namespace flux {
 namespace {
@@ -36,13 +37,37 @@ inline void store_bf16(uint16_t* to, __mmask16 lanes, __m512 value) {
   _mm256_mask_storeu_epi16(to, lanes, _mm512_cvtepi32_epi16(result));
 }
 
+inline __m512 load_floats(const float* from, __mmask16 lanes) {
+  return _mm512_maskz_loadu_ps(lanes, from);
+}
+inline void store_floats(float* to, __mmask16 lanes, __m512 value) {
+  _mm512_mask_storeu_ps(to, lanes, value);
+}
+inline void store_floats(float* to, __m512 value) {
+  _mm512_storeu_ps(to, value);
+}
+
 #include "flux/nn/gemm_tile.inc"
+#include "flux/nn/row_kernels.inc"
 
 }  // namespace
 
 const GemmKernels& gemm_kernels_f32() {
   static constexpr GemmKernels kKernels = {gemm, pack_b, pack_weight, pack_transposed, pack_a};
   return kKernels;
+}
+
+void dot_forward_f32(const DotRows& rows, float bias, float* y) {
+  dot_forward(rows, bias, y);
+}
+void dot_backward_f32(const DotRows& rows, const float* g, float* dw) {
+  dot_backward(rows, g, dw);
+}
+void gather_f32(const RowMoves& moves, const float* rows) {
+  gather(moves, rows);
+}
+void scatter_f32(const RowMoves& moves, float* rows) {
+  scatter(moves, rows);
 }
 
 }  // namespace flux

@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "flux/nn/gemm_kernels.h"
+#include "flux/nn/row_kernels.h"
 
 namespace flux {
 namespace {
@@ -47,13 +48,39 @@ inline void store_bf16(uint16_t* to, __mmask16 lanes, __m512 value) {
   _mm256_mask_storeu_epi16(to, lanes, reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(value)));
 }
 
+inline __m512 load_floats(const uint16_t* from, __mmask16 lanes) {
+  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, from));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+inline void store_floats(uint16_t* to, __mmask16 lanes, __m512 value) {
+  store_bf16(to, lanes, value);
+}
+inline void store_floats(uint16_t* to, __m512 value) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(value)));
+}
+
 #include "flux/nn/gemm_tile.inc"
+#include "flux/nn/row_kernels.inc"
 
 }  // namespace
 
 const GemmKernels& gemm_kernels_bf16() {
   static constexpr GemmKernels kKernels = {gemm, pack_b, pack_weight, pack_transposed, pack_a};
   return kKernels;
+}
+
+void dot_forward_bf16(const DotRows& rows, float bias, float* y) {
+  dot_forward(rows, bias, y);
+}
+void dot_backward_bf16(const DotRows& rows, const float* g, float* dw) {
+  dot_backward(rows, g, dw);
+}
+void gather_bf16(const RowMoves& moves, const float* rows) {
+  gather(moves, rows);
+}
+void scatter_bf16(const RowMoves& moves, float* rows) {
+  scatter(moves, rows);
 }
 
 }  // namespace flux
