@@ -49,7 +49,7 @@ class CpuNet : public Net {
   CpuNet(std::shared_ptr<const Graph> graph, const NetOptions& options)
       : graph_(std::move(graph)),
         options_(options),
-        plan_(*graph_, options.precision, options.batch_max) {}
+        plan_(*graph_, options.precision, options.batch_max, memory_) {}
 
   Status make_kernels() {
     for (size_t i = 0; i < graph_->nodes().size(); ++i) {
@@ -120,6 +120,7 @@ class CpuNet : public Net {
 
   std::shared_ptr<const Graph> graph_;
   NetOptions options_;
+  NetMemory memory_;
   Plan plan_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<NodeTime> times_;

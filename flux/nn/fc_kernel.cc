@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "flux/base/buffer.h"
+#include "flux/nn/dot_kernels.h"
 #include "flux/nn/fc_products.h"
 #include "flux/nn/vector_math.h"
 
@@ -94,10 +95,8 @@ class FcKernel : public FcBase {
   explicit FcKernel(const KernelArgs& args) : FcBase(args), gradient_(args.output_gradient) {
     if (dz_ && dz_.type == in_.value.type) return;
     const uint32_t stride = (out_.width + 31) / 32 * 32;
-    own_dz_.resize_discard(static_cast<size_t>(stride) * args.batch_max *
-                           dtype_size(in_.value.type));
-    own_dz_.fill(0);
-    dz_ = {own_dz_.data(), out_.width, stride, in_.value.type};
+    const size_t bytes = static_cast<size_t>(stride) * args.batch_max * dtype_size(in_.value.type);
+    dz_ = {args.memory.allocate(bytes), out_.width, stride, in_.value.type};
   }
   Status make(const KernelArgs& args) {
     FcShape shape;
@@ -109,7 +108,10 @@ class FcKernel : public FcBase {
     shape.dx_mask = in_.mask_relu;
     shape.relu = activation_ == Activation::kRelu;
     shape.batch_max = args.batch_max;
-    FLUX_ASSIGN_OR_RETURN(products_, make_onednn_products(shape));
+    products_ = make_avx512_products(shape, args.memory);
+    if (products_ == nullptr) {
+      FLUX_ASSIGN_OR_RETURN(products_, make_onednn_products(shape, args.memory));
+    }
     return Status::ok();
   }
   void set_parameters(const float* flat) override {
@@ -129,72 +131,41 @@ class FcKernel : public FcBase {
 
  private:
   Tensor gradient_;
-  Buffer<char> own_dz_;
   std::unique_ptr<FcProducts> products_;
 };
-
-float dot(const float* a, const float* b, uint32_t n) {
-  constexpr uint32_t kLanes = 32;
-  float sums[kLanes] = {};
-  uint32_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (uint32_t l = 0; l < kLanes; ++l) sums[l] += a[i + l] * b[i + l];
-  for (; i < n; ++i) sums[i % kLanes] += a[i] * b[i];
-  for (uint32_t half = kLanes / 2; half > 0; half /= 2)
-    for (uint32_t l = 0; l < half; ++l) sums[l] += sums[l + half];
-  return sums[0];
-}
 
 // One unit: a dot product per example forward, two scaled additions backward.
 class FcDotKernel : public FcBase {
  public:
-  explicit FcDotKernel(const KernelArgs& args)
-      : FcBase(args),
-        w_(in_.value.width),
-        dw_(in_.value.width),
-        x_(in_.value.width),
-        dx_(in_.value.width) {}
+  explicit FcDotKernel(const KernelArgs& args) : FcBase(args), rows_(dot_kernels(in_.value.type)) {
+    w_ = args.memory.allocate_array<float>(in_.value.width);
+    y_ = args.memory.allocate_array<float>(args.batch_max);
+  }
   void set_parameters(const float* flat) override {
-    std::copy(flat + weight_, flat + weight_ + w_.size(), w_.data());
+    std::copy(flat + weight_, flat + weight_ + in_.value.width, w_);
     b_ = *bias_in(flat);
   }
   void forward(Step& step) override {
-    const uint32_t n = in_.value.width;
-    for (uint32_t b = 0; b < step.batch; ++b) {
-      float y = dot(read_row(in_.value, b, x_.data()), w_.data(), n) + b_;
-      activate(activation_, &y, 1);
-      write_row(out_, b, &y, false);
-    }
+    rows_.forward(in_.value, step.batch, w_, b_, y_);
+    activate(activation_, y_, step.batch);
+    for (uint32_t b = 0; b < step.batch; ++b) write_row(out_, b, y_ + b, false);
   }
   void backward(Step& step) override {
     make_dz(dz_, step.batch);
-    dw_.fill(0);
     float db = 0;
     for (uint32_t b = 0; b < step.batch; ++b) {
-      float scratch;
-      const float g = *read_row(dz_, b, &scratch);
-      const float* x = read_row(in_.value, b, x_.data());
-      db += g;
-      for (uint32_t c = 0; c < in_.value.width; ++c) dw_[c] += g * x[c];
-      if (in_.gradient) write_dx(b, g, x);
+      y_[b] = *read_row(dz_, b, y_ + b);
+      db += y_[b];
     }
     float* flat = step.gradients->parameters;
-    std::copy(dw_.begin(), dw_.end(), flat + weight_);
+    rows_.backward(in_, step.batch, w_, y_, flat + weight_);
     *bias_out(flat) = db;
   }
 
  private:
-  void write_dx(uint32_t b, float g, const float* x) {
-    const uint32_t n = in_.gradient.width;
-    if (in_.mask_relu) {
-      for (uint32_t c = 0; c < n; ++c) dx_[c] = x[c] > 0 ? g * w_[c] : 0.0F;
-    } else {
-      for (uint32_t c = 0; c < n; ++c) dx_[c] = g * w_[c];
-    }
-    write_row(in_.gradient, b, dx_.data(), in_.add);
-  }
-
-  Buffer<float> w_, dw_, x_, dx_;
+  DotKernels rows_;
+  float* w_;
+  float* y_;
   float b_ = 0;
 };
 

@@ -60,11 +60,12 @@ class Product {
 
 class OnednnProducts : public FcProducts {
  public:
-  explicit OnednnProducts(const FcShape& shape)
+  OnednnProducts(const FcShape& shape, NetMemory& memory)
       : s_(shape),
         engine_(dnnl::engine::kind::cpu, 0),
         stream_(engine_),
-        weight_(static_cast<size_t>(shape.x.width) * shape.y.width * dtype_size(shape.x.type)),
+        weight_(memory.allocate(static_cast<size_t>(shape.x.width) * shape.y.width *
+                                dtype_size(shape.x.type))),
         bias_(shape.y.width),
         sums_(shape.y.width),
         row_(std::max(shape.x.width, shape.y.width)) {
@@ -76,7 +77,7 @@ class OnednnProducts : public FcProducts {
     forward_.make(engine_, matrix(s_.x, batch), Desc({in, units}, type, {units, 1}), &bias,
                   matrix(s_.y, batch), relu);
     forward_.bind(DNNL_ARG_SRC, s_.x.data);
-    forward_.bind(DNNL_ARG_WEIGHTS, weight_.data());
+    forward_.bind(DNNL_ARG_WEIGHTS, weight_);
     forward_.bind(DNNL_ARG_BIAS, bias_.data());
     forward_.bind(DNNL_ARG_DST, s_.y.data);
     if (s_.dx) {
@@ -84,7 +85,7 @@ class OnednnProducts : public FcProducts {
       data_.make(engine_, matrix(s_.dz, batch), Desc({units, s_.dx.width}, type, {1, units}),
                  nullptr, matrix(s_.dx, batch), add);
       data_.bind(DNNL_ARG_SRC, s_.dz.data);
-      data_.bind(DNNL_ARG_WEIGHTS, weight_.data());
+      data_.bind(DNNL_ARG_WEIGHTS, weight_);
       data_.bind(DNNL_ARG_DST, s_.dx.data);
     }
     weights_.make(engine_, transposed(s_.x, batch), matrix(s_.dz, batch), nullptr,
@@ -95,7 +96,7 @@ class OnednnProducts : public FcProducts {
 
   void set_parameters(const float* weight, const float* bias) override {
     const size_t n = static_cast<size_t>(s_.x.width) * s_.y.width;
-    const Tensor flat{weight_.data(), static_cast<uint32_t>(n), 0, s_.x.type};
+    const Tensor flat{weight_, static_cast<uint32_t>(n), 0, s_.x.type};
     write_row(flat, 0, weight, false);
     std::copy(bias, bias + s_.y.width, bias_.data());
   }
@@ -139,15 +140,15 @@ class OnednnProducts : public FcProducts {
   dnnl::engine engine_;
   dnnl::stream stream_;
   Product forward_, data_, weights_;
-  Buffer<char> weight_;
+  void* weight_;
   Buffer<float> bias_, sums_, row_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<FcProducts>> make_onednn_products(const FcShape& shape) {
+Result<std::unique_ptr<FcProducts>> make_onednn_products(const FcShape& shape, NetMemory& memory) {
   try {
-    return std::unique_ptr<FcProducts>(new OnednnProducts(shape));
+    return std::unique_ptr<FcProducts>(new OnednnProducts(shape, memory));
   } catch (const dnnl::error& e) {
     return invalid("oneDNN cannot make the products of a layer [{}, {}]: {}", shape.x.width,
                    shape.y.width, e.what());

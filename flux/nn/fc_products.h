@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "flux/base/status.h"
+#include "flux/nn/net_memory.h"
 #include "flux/nn/tensor.h"
 
 namespace flux {
@@ -32,6 +33,8 @@ class FcProducts {
   virtual void backward_weights(uint32_t batch, float* dw, float* db) = 0;
 };
 
-Result<std::unique_ptr<FcProducts>> make_onednn_products(const FcShape& shape);
+Result<std::unique_ptr<FcProducts>> make_onednn_products(const FcShape& shape, NetMemory& memory);
+// Null where the CPU lacks what it needs.
+std::unique_ptr<FcProducts> make_avx512_products(const FcShape& shape, NetMemory& memory);
 
 }  // namespace flux

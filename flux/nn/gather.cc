@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "flux/base/cpu.h"
+#include "flux/nn/row_kernels.h"
 
 namespace flux {
 namespace {
@@ -112,11 +113,23 @@ void scatter_plain(const GatherShape& shape, const TableInput& in, uint32_t batc
   }
 }
 
+bool has_kernels(DType type) {
+  return type == DType::kBf16 ? cpu_has_avx512_bf16() : cpu_has_avx512();
+}
+
+RowMoves moves_of(const GatherShape& shape, const TableInput& in, uint32_t batch, const Tensor& t) {
+  return {in.index, batch, shape.slots, shape.dim, t.data, t.stride};
+}
+
 }  // namespace
 
 void gather_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
                  const Tensor& out) {
   if (batch == 0) return;
+  if (!shape.sum && has_kernels(out.type)) {
+    const RowMoves moves = moves_of(shape, in, batch, out);
+    return out.type == DType::kF32 ? gather_f32(moves, in.rows) : gather_bf16(moves, in.rows);
+  }
   if (!shape.sum) return gather_concat(shape, in, batch, out);
   if (shape.dim == 1) return gather_scalars(shape, in, batch, out);
   gather_sum(shape, in, batch, out);
@@ -126,6 +139,11 @@ void scatter_add_rows(const GatherShape& shape, const TableInput& in, uint32_t b
                       const Tensor& out_gradient, float* gradient) {
   if (batch == 0) return;
   if (shape.sum && shape.dim == 1) return scatter_scalars(shape, in, batch, out_gradient, gradient);
+  if (!shape.sum && has_kernels(out_gradient.type)) {
+    const RowMoves moves = moves_of(shape, in, batch, out_gradient);
+    return out_gradient.type == DType::kF32 ? scatter_f32(moves, gradient)
+                                            : scatter_bf16(moves, gradient);
+  }
   scatter_plain(shape, in, batch, out_gradient, gradient);
 }
 

@@ -12,8 +12,9 @@
 // adding as inputs[i].add says; only the first `gradient.width` columns are wanted.
 // Parameters: read in set_parameters() from the flat vector, at Parameter::offset; backward()
 // overwrites all of their gradients in the flat gradient vector.
-// Threads: a Kernel belongs to one Net and one thread. Nothing may allocate after make_kernel().
-// Rows at or beyond Step::batch hold leftovers; never let them reach a result.
+// Threads: a Kernel belongs to one Net and one thread. Nothing may allocate after make_kernel();
+// large buffers come from KernelArgs::memory. Rows at or beyond Step::batch hold leftovers; never
+// let them reach a result.
 #pragma once
 
 #include <map>
@@ -25,6 +26,7 @@
 #include "flux/base/status.h"
 #include "flux/nn/graph.h"
 #include "flux/nn/net.h"
+#include "flux/nn/net_memory.h"
 #include "flux/nn/tensor.h"
 
 namespace flux {
@@ -88,6 +90,7 @@ struct KernelArgs {
   const Node& node;
   Precision precision = Precision::kFp32;
   uint32_t batch_max = 0;
+  NetMemory& memory;
   Tensor output;
   Tensor output_gradient;
   bool output_gradient_masked = false;  // the consumer has applied our relu mask

@@ -1,7 +1,6 @@
 #include "flux/nn/plan.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace flux {
 namespace {
@@ -10,8 +9,12 @@ uint32_t round_up(uint32_t n, uint32_t unit) {
 }
 }  // namespace
 
-Plan::Plan(const Graph& graph, Precision precision, uint32_t batch_max)
-    : graph_(graph), precision_(precision), batch_max_(batch_max), places_(graph.nodes().size()) {
+Plan::Plan(const Graph& graph, Precision precision, uint32_t batch_max, NetMemory& memory)
+    : graph_(graph),
+      precision_(precision),
+      batch_max_(batch_max),
+      places_(graph.nodes().size()),
+      memory_(memory) {
   const auto& nodes = graph_.nodes();
   for (size_t i = 0; i < nodes.size(); ++i)
     for (uint32_t in : nodes[i].inputs) places_[in].consumers.push_back(static_cast<uint32_t>(i));
@@ -76,9 +79,7 @@ Tensor Plan::allocate_tensor(uint32_t width, DType type) {
   // A narrow value is left dense.
   const uint32_t stride = width == 1 ? 1 : round_up(width, 32);
   const size_t bytes = static_cast<size_t>(stride) * batch_max_ * dtype_size(type);
-  memory_.emplace_back(bytes + 256);
-  std::memset(memory_.back().data(), 0, memory_.back().size());
-  return {memory_.back().data(), width, stride, type};
+  return {memory_.allocate(bytes), width, stride, type};
 }
 
 void Plan::allocate() {
@@ -111,9 +112,9 @@ bool Plan::gradient_overwrites(size_t consumer, size_t position) const {
 KernelArgs Plan::args(size_t i) const {
   const Node& node = graph_.nodes()[i];
   const Place& place = places_[i];
-  KernelArgs args{
-      graph_, node, precision_, batch_max_, place.value, place.gradient, place.relu_by_consumer,
-      {}};
+  KernelArgs args{graph_,  node,        precision_,     batch_max_,
+                  memory_, place.value, place.gradient, place.relu_by_consumer,
+                  {}};
   uint32_t begin = 0;
   for (size_t p = 0; p < node.inputs.size(); ++p) {
     const Node& source = graph_.nodes()[node.inputs[p]];

@@ -4,19 +4,19 @@
 // slices of its output where that is sound; gradients follow when concat is the only consumer;
 // what leads to nothing trainable (the dense features) gets no gradient at all; a relu before a
 // single consumer that can do so is folded into that consumer's gradient.
-// Owns the memory; Kernels hold views. One thread.
+// Memory comes from the Net; kernels hold views. One thread.
 #pragma once
 
 #include <vector>
 
-#include "flux/base/buffer.h"
+#include "flux/nn/net_memory.h"
 #include "flux/nn/operator.h"
 
 namespace flux {
 
 class Plan {
  public:
-  Plan(const Graph& graph, Precision precision, uint32_t batch_max);
+  Plan(const Graph& graph, Precision precision, uint32_t batch_max, NetMemory& memory);
   // What the kernel of node i needs.
   KernelArgs args(size_t i) const;
 
@@ -42,7 +42,7 @@ class Plan {
   Precision precision_;
   uint32_t batch_max_;
   std::vector<Place> places_;
-  std::vector<Buffer<char>> memory_;
+  NetMemory& memory_;
 };
 
 }  // namespace flux

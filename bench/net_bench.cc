@@ -1,0 +1,181 @@
+// What one Net costs: thread CPU time per batch of the CTR-DNN (fp32, bf16) and of a logistic
+// regression, split by node, beside the raw GEMM peak of oneDNN on random data in the same run.
+// Usage: net_bench [batches] [threads]. The last line is JSON.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <thread>
+
+#include <dnnl.hpp>
+#include <omp.h>
+
+#include "flux/base/cpu.h"
+#include "flux/base/random.h"
+#include "flux/nn/net.h"
+#include "flux/nn/operator.h"
+#include "flux/nn/reference.h"
+
+namespace flux {
+namespace {
+
+constexpr uint32_t kBatch = 1000;
+constexpr uint32_t kRows = 10000;
+
+double thread_ms() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 + 1e-6 * static_cast<double>(t.tv_nsec);
+}
+
+// Best of several rounds of a 1000x400x400 product, in GFLOP/s.
+double gemm_peak(DType type) {
+  using dnnl::memory;
+  omp_set_num_threads(1);
+  const auto t = type == DType::kF32 ? memory::data_type::f32 : memory::data_type::bf16;
+  const int64_t m = 1000, n = 400, k = 400;
+  dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  dnnl::stream stream(engine);
+  const memory::desc a({m, k}, t, memory::format_tag::ab), b({k, n}, t, memory::format_tag::any),
+      c({m, n}, t, memory::format_tag::ab);
+  const dnnl::matmul::primitive_desc pd(dnnl::matmul::desc(a, b, c), engine);
+  memory ma(a, engine), mb(pd.weights_desc(), engine), mc(c, engine);
+  Random random(1);
+  for (const memory* mem : {&ma, &mb}) {
+    const size_t count = mem->get_desc().get_size() / dtype_size(type);
+    const Tensor flat{mem->get_data_handle(), 1, 1, type};
+    for (size_t i = 0; i < count; ++i) {
+      const float x = static_cast<float>(random.normal());
+      write_row(flat, i, &x, false);
+    }
+  }
+  const dnnl::matmul product(pd);
+  double best = 1e9;
+  for (int round = 0; round < 12; ++round) {
+    const double start = thread_ms();
+    for (int i = 0; i < 20; ++i)
+      product.execute(stream, {{DNNL_ARG_SRC, ma}, {DNNL_ARG_WEIGHTS, mb}, {DNNL_ARG_DST, mc}});
+    best = std::min(best, (thread_ms() - start) / 20);
+  }
+  return 2e-6 * static_cast<double>(m * n * k) / best;
+}
+
+struct Cost {
+  double best_ms = 1e9, mean_ms = 0;
+  std::vector<NodeTime> nodes;
+};
+
+Cost measure(const std::shared_ptr<const Graph>& graph, Precision precision, int batches,
+             bool profile) {
+  auto net = Net::compile(graph, {precision, kBatch, profile}).value();
+  const SampleBatch sample = make_sample(*graph, kBatch, kRows, 1);
+  const std::vector<float> flat = graph->initial_parameters(1);
+  std::vector<float> parameters(flat.size()), predictions(kBatch);
+  std::vector<float> rows(sample.rows[0].size());
+  NetGradients gradients{parameters.data(), {rows.data()}};
+  const NetInput input = sample.view();
+  const auto step = [&] {
+    net->set_parameters(flat.data());
+    net->train(input, &gradients, predictions.data());
+  };
+  for (int i = 0; i < 5; ++i) step();
+  const std::vector<NodeTime> before = net->profile();
+  Cost cost;
+  for (int i = 0; i < batches; ++i) {
+    const double start = thread_ms();
+    step();
+    const double ms = thread_ms() - start;
+    cost.best_ms = std::min(cost.best_ms, ms);
+    cost.mean_ms += ms / batches;
+  }
+  cost.nodes = net->profile();
+  for (size_t i = 0; i < cost.nodes.size(); ++i) {
+    cost.nodes[i].set_s = (cost.nodes[i].set_s - before[i].set_s) / batches;
+    cost.nodes[i].forward_s = (cost.nodes[i].forward_s - before[i].forward_s) / batches;
+    cost.nodes[i].backward_s = (cost.nodes[i].backward_s - before[i].backward_s) / batches;
+  }
+  return cost;
+}
+
+// Floating-point operations per example of all fc layers, forward and backward.
+double flops(const Graph& graph) {
+  double sum = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != "fc") continue;
+    sum += 6.0 * node.width * graph.nodes()[node.inputs[0]].width;
+  }
+  return sum;
+}
+
+double report(const char* name, const std::shared_ptr<const Graph>& graph, Precision precision,
+              int batches, double peak) {
+  const Cost cost = measure(graph, precision, batches, false);
+  const Cost split = measure(graph, precision, batches, true);
+  const double gflops = flops(*graph) * kBatch * 1e-6 / cost.best_ms;
+  std::printf("%s %s: best %.3f ms, mean %.3f ms per batch of %u, %.0f examples/s", name,
+              precision_name(precision), cost.best_ms, cost.mean_ms, kBatch,
+              1e3 * kBatch / cost.best_ms);
+  std::printf(peak > 0 ? ", %.1f GFLOP/s = %.1f %% of peak\n" : "\n", gflops, 100 * gflops / peak);
+  for (const NodeTime& node : split.nodes)
+    std::printf("  %-8s set %7.1f us  forward %8.1f us  backward %8.1f us\n", node.name.c_str(),
+                node.set_s * 1e6, node.forward_s * 1e6, node.backward_s * 1e6);
+  return cost.best_ms;
+}
+
+// Mean ms per batch when `threads` nets run side by side.
+double side_by_side(const std::shared_ptr<const Graph>& graph, Precision precision, int batches,
+                    int threads) {
+  std::vector<std::thread> pool;
+  std::vector<double> ms(static_cast<size_t>(threads));
+  for (auto& slot : ms)
+    pool.emplace_back([&] { slot = measure(graph, precision, batches, false).best_ms; });
+  double worst = 0;
+  for (size_t i = 0; i < pool.size(); ++i) {
+    pool[i].join();
+    worst = std::max(worst, ms[i]);
+  }
+  return worst;
+}
+
+int run(int batches, int threads) {
+  const auto dnn = ctr_dnn_graph();
+  std::map<std::string, double> figures;
+  std::vector<Precision> precisions = {Precision::kFp32};
+  if (cpu_has_avx512_bf16()) precisions.push_back(Precision::kBf16);
+  for (const Precision precision : precisions) {
+    const std::string name = precision_name(precision);
+    const double peak = gemm_peak(precision == Precision::kFp32 ? DType::kF32 : DType::kBf16);
+    std::printf("oneDNN GEMM peak %s (random data, 1000x400x400): %.1f GFLOP/s\n", name.c_str(),
+                peak);
+    const double ms = report("ctr_dnn", dnn, precision, batches, peak);
+    const double many = side_by_side(dnn, precision, batches, threads);
+    std::printf("  %d nets on %d threads: %.3f ms per batch and thread\n", threads, threads, many);
+    figures["gemm_peak_gflops_" + name] = peak;
+    figures["ctr_dnn_ms_" + name] = ms;
+    figures["ctr_dnn_ms_" + name + "_threads" + std::to_string(threads)] = many;
+    figures["share_of_peak_" + name] = flops(*dnn) * kBatch * 1e-6 / ms / peak;
+  }
+  figures["lr_ms"] = report("lr", logistic_regression_graph(), precisions.back(), batches * 10, 0);
+  std::printf("{");
+  const char* comma = "";
+  for (const auto& [key, value] : figures) {
+    std::printf("%s\"%s\": %.4f", comma, key.c_str(), value);
+    comma = ", ";
+  }
+  std::printf("}\n");
+  return 0;
+}
+
+}  // namespace
+}  // namespace flux
+
+int main(int argc, char** argv) {
+  const int batches = argc > 1 ? std::atoi(argv[1]) : 30;
+  const int threads = argc > 2 ? std::atoi(argv[2]) : 2;
+  if (batches < 1 || threads < 1) {
+    std::fprintf(stderr, "usage: net_bench [batches] [threads]\n");
+    return 2;
+  }
+  return flux::run(batches, threads);
+}
