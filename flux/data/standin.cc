@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include "flux/data/dataset.h"
-#include "flux/data/criteo_gen.h"
 #include "flux/base/hash.h"
 #include "flux/base/random.h"
 namespace flux {
@@ -33,5 +32,4 @@ struct R : BlockReader { std::string s; std::vector<uint32_t> st, order; DataOpt
 struct D : Dataset { Geometry g; DataOptions o; const Geometry& geometry() const override {return g;} uint32_t slots() const override {return feature_counts(o).slots;} uint32_t dense() const override {return 13;}
   Result<std::unique_ptr<BlockReader>> open_block(uint32_t b, uint32_t e) const override { auto r=std::make_unique<R>(); std::ifstream in(g.files[g.blocks[b].file].path,std::ios::binary); in.seekg(g.blocks[b].begin); r->s.resize(g.blocks[b].end-g.blocks[b].begin); in.read(r->s.data(),r->s.size()); uint32_t at=0; for(uint32_t i=0;i<g.blocks[b].records;++i){ r->st.push_back(at); const void*nl=memchr(r->s.data()+at,'\n',r->s.size()-at); at=nl?(const char*)nl-r->s.data()+1:r->s.size(); } r->order=block_order(g,b,e); r->o=o; r->bs=g.batch_size; r->first=g.blocks[b].first_record; return std::unique_ptr<BlockReader>(std::move(r)); } };
 Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& g, const DataOptions& o) { auto d=std::make_unique<D>(); d->g=g; d->o=o; return std::unique_ptr<Dataset>(std::move(d)); }
-Result<CriteoGenReport> generate_criteo(const CriteoGenOptions&, const std::string&, unsigned, const std::function<void(uint64_t)>&) { return invalid("stand-in"); }
 }
