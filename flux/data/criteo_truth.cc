@@ -71,11 +71,32 @@ CriteoTruth::CriteoTruth(uint64_t seed) {
   }
   for (uint32_t d = 0; d < kDense; ++d)
     dense_weight_[d] = kDenseDeviation * draw_normal(seed, kDenseWeight, d, 0);
+  bias_ = kBias - expected_id_part();
+}
+
+double CriteoTruth::expected_id_part() const {
+  double sum = 0;
+  std::array<std::array<double, kRank>, kSlots> factor{};  // mean per slot
+  for (uint32_t s = 0; s < kSlots; ++s) {
+    const Slot& slot = slots_[s];
+    double before = -1;  // the last draw of the id before
+    for (uint32_t id = 0; id < kCardinality[s]; ++id) {
+      const double probability = (slot.last_draw[id] - before) * 0x1p-32;
+      before = slot.last_draw[id];
+      sum += probability * slot.weight[id];
+      if (slot.factor.empty()) continue;
+      for (uint32_t k = 0; k < kRank; ++k) factor[s][k] += probability * slot.factor[id][k];
+    }
+  }
+  // Slots are drawn independently, so the mean of a product is the product of the means.
+  for (const auto& [p, q] : kPairs)
+    for (uint32_t k = 0; k < kRank; ++k) sum += factor[p][k] * factor[q][k];
+  return sum;
 }
 
 double CriteoTruth::logit(std::span<const double, kDense> dense,
                           std::span<const uint32_t, kSlots> ids) const {
-  double sum = kBias;
+  double sum = bias_;
   for (uint32_t d = 0; d < kDense; ++d) sum += (dense[d] - 1.0) * dense_weight_[d];
   for (uint32_t s = 0; s < kSlots; ++s) sum += slots_[s].weight[ids[s]];
   for (const auto& [p, q] : kPairs) {

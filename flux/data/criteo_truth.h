@@ -2,7 +2,9 @@
 //
 // logit = bias + sum of one weight per id + a linear part over the dense values + products of
 // short vectors for a few pairs of slots, which a linear model cannot learn. All of it is drawn
-// from hashes of (truth seed, slot, id); the tables only save drawing it again.
+// from hashes of (truth seed, slot, id); the tables only save drawing it again. The mean of the id
+// part is taken off the bias: a few frequent ids would otherwise move the click rate of one truth
+// seed against another's (0.18 to 0.32).
 // Threads: immutable after construction.
 #pragma once
 
@@ -47,9 +49,11 @@ class CriteoTruth {
     std::vector<std::array<float, kRank>> factor;  // per id; empty in slots without a partner
   };
   static void fill_distribution(uint32_t cardinality, Slot* slot);
+  double expected_id_part() const;
 
   std::array<Slot, kSlots> slots_;
   std::array<double, kDense> dense_weight_{};
+  double bias_ = 0;
 };
 
 }  // namespace flux
