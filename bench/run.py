@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import shutil
+import signal
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -189,6 +190,8 @@ def _version(python: Path, package: str) -> str:
 
 
 def main() -> int:
+    # A child has its own session: without this it would outlive a terminated benchmark.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         bench = Bench(_arguments())
         bench.run()
