@@ -142,8 +142,9 @@ class OnednnProducts : public FcProducts {
       return;
     }
     const auto* x = static_cast<const int16_t*>(s_.x.row(b));
+    const uint16_t* in = from.bf16(b);
     uint16_t* dx = s_.dx.bf16(b);
-    for (uint32_t c = 0; c < s_.dx.width; ++c) dx[c] = x[c] > 0 ? dx[c] : static_cast<uint16_t>(0);
+    for (uint32_t c = 0; c < s_.dx.width; ++c) dx[c] = x[c] > 0 ? in[c] : static_cast<uint16_t>(0);
   }
 
   FcShape s_;
