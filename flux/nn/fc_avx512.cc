@@ -29,8 +29,8 @@ class Avx512Products : public FcProducts {
   }
 
   void set_parameters(const float* weight, const float* bias) override {
-    kernels_.pack_weight(weight, s_.x.width, s_.y.width, weight_);
-    if (s_.dx) kernels_.pack_transposed(weight, s_.dx.width, s_.y.width, transposed_);
+    kernels_.pack_weight(weight, s_.x.width, s_.y.width, weight_, s_.dx ? s_.dx.width : 0,
+                         transposed_);
     std::copy(bias, bias + s_.y.width, bias_);
   }
 

@@ -66,7 +66,7 @@ inline void store_floats(uint16_t* to, __m512 value) {
 }  // namespace
 
 const GemmKernels& gemm_kernels_bf16() {
-  static constexpr GemmKernels kKernels = {gemm, pack_b, pack_weight, pack_transposed, pack_a};
+  static constexpr GemmKernels kKernels = {gemm, pack_b, pack_weight, pack_a};
   return kKernels;
 }
 

@@ -1,5 +1,7 @@
 #include "flux/nn/net.h"
 
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "flux/base/cpu.h"
@@ -91,6 +93,27 @@ TEST_P(NetTest, SameInputsGiveTheSameBits) {
     if (round == 0) first = all;
     EXPECT_EQ(first, all);
   }
+}
+
+TEST_P(NetTest, NetsOnTwoThreadsDoNotDisturbEachOther) {
+  const auto graph = ctr_dnn_graph();
+  const SampleBatch sample = make_sample(*graph, 64, 200, 3);
+  const std::vector<float> flat = graph->initial_parameters(5);
+  std::vector<std::vector<float>> all(3, std::vector<float>(flat.size() + 2000));
+  const auto work = [&](std::vector<float>& out) {
+    auto net = Net::compile(graph, {GetParam(), 64, false}).value();
+    NetGradients gradients{out.data(), {out.data() + flat.size()}};
+    for (int step = 0; step < 3; ++step) {
+      net->set_parameters(flat.data());
+      net->train(sample.view(), &gradients, nullptr);
+    }
+  };
+  work(all[0]);
+  std::thread one([&] { work(all[1]); }), two([&] { work(all[2]); });
+  one.join();
+  two.join();
+  EXPECT_EQ(all[0], all[1]);
+  EXPECT_EQ(all[0], all[2]);
 }
 
 TEST_P(NetTest, EmptyBatchGivesZeros) {
