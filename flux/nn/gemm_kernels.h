@@ -21,7 +21,9 @@ struct Gemm {
   const void* a = nullptr;
   size_t a_stride = 0;  // units from row to row; unused if packed
   bool a_packed = false;
-  const void* b = nullptr;  // panels
+  const void* b = nullptr;  // panels, unless:
+  size_t b_stride = 0;      // units from row to row of a plain B; only with a_packed
+  float* b_sums = nullptr;  // with it: where sums of B's columns go (n rounded up to 16)
   void* c = nullptr;
   size_t c_stride = 0;  // elements
   bool c_bf16 = false;
