@@ -64,7 +64,7 @@ void dot_backward_f32(const DotRows& rows, const float* g, float* dw) {
   dot_backward(rows, g, dw);
 }
 void gather_f32(const RowMoves& moves, const float* rows) {
-  gather(moves, rows);
+  return moves.dim <= kLanes ? gather_narrow(moves, rows) : gather(moves, rows);
 }
 void scatter_f32(const RowMoves& moves, float* rows) {
   scatter(moves, rows);

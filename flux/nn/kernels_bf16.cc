@@ -77,7 +77,7 @@ void dot_backward_bf16(const DotRows& rows, const float* g, float* dw) {
   dot_backward(rows, g, dw);
 }
 void gather_bf16(const RowMoves& moves, const float* rows) {
-  gather(moves, rows);
+  return moves.dim <= kLanes ? gather_narrow(moves, rows) : gather(moves, rows);
 }
 void scatter_bf16(const RowMoves& moves, float* rows) {
   scatter(moves, rows);
