@@ -13,9 +13,9 @@ namespace {
 
 constexpr double kZipf = 1.1;
 constexpr double kBias = -1.35;
-constexpr double kWeightDeviation = 0.24;
+constexpr double kWeightDeviation = 0.27;
 constexpr double kDenseDeviation = 0.13;
-constexpr double kFactorDeviation = 0.42;
+constexpr double kFactorDeviation = 0.46;
 constexpr std::array<std::pair<uint32_t, uint32_t>, 6> kPairs = {
     {{2, 5}, {3, 8}, {4, 9}, {6, 7}, {1, 9}, {5, 8}}};
 
