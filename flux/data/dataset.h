@@ -7,7 +7,6 @@
 // for records. Nothing is skipped silently.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -37,7 +36,7 @@ struct FeatureCounts {
   uint32_t dense = 0;
 };
 FeatureCounts feature_counts(const DataOptions& options);
-// The seed that a geometry's shuffle uses for these options; never 0.
+// Geometry::shuffle_seed for these options: 0 without shuffling, never 0 with it.
 uint64_t shuffle_seed_of(const DataOptions& options);
 
 // Expands globs ('*', '?', '[..]') in sorted order; a pattern or path without a match is an error.

@@ -1,10 +1,11 @@
-// Decimal numbers from text, without locale. parse_decimal() takes what people write in data files
-// ([-+]digits[.digits][e[-+]digits]) and rounds as strtod and then to float; no hex, inf or nan.
+// Decimal text to float, for the fields that the vector path of the parser leaves over.
+// Gives the double nearest to the decimal, rounded to float. Pure function.
 #pragma once
 
 namespace flux {
 
-// Parses all of [begin, end). False if that is not a finite decimal number.
+// Parses all of [begin, end): '-'? digits with an optional '.', optional exponent; empty is 0.
+// False if it is something else or does not fit a float.
 bool parse_decimal(const char* begin, const char* end, float* out);
 
 }  // namespace flux

@@ -1,56 +1,108 @@
 #include "flux/data/geometry.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
-#include "flux/base/check.h"
+#include <nlohmann/json.hpp>
+
+#include "flux/base/bytes.h"
 #include "flux/base/hash.h"
 #include "flux/base/random.h"
 
 namespace flux {
 namespace {
 
-using nlohmann::json;
-constexpr int kVersion = 1;
+using Json = nlohmann::json;
 
-json to_body(const Geometry& g) {
-  json files = json::array();
-  for (const DataFile& f : g.files)
-    files.push_back({{"path", f.path}, {"bytes", f.bytes}, {"records", f.records}});
-  json blocks = json::array();
-  for (const DataBlock& b : g.blocks)
-    blocks.push_back(json::array({b.file, b.begin, b.end, b.first_record, b.records}));
-  return {{"format", g.format},       {"version", kVersion},
-          {"batch_size", g.batch_size}, {"shuffle_seed", g.shuffle_seed},
-          {"files", files},           {"blocks", blocks}};
+constexpr uint64_t kVersion = 1;
+constexpr uint64_t kBlocksWanted = 64;  // enough to share among workers and to shuffle leases
+
+Status corrupt(std::string_view what) {
+  return error(Code::kCorrupt, "geometry: {}; delete the file to cut the data anew", what);
 }
 
-// What from_json() refuses: a cut that no scan makes.
-Status check(const Geometry& g) {
-  const auto bad = [](const char* what) { return error(Code::kCorrupt, "geometry: {}", what); };
-  if (g.batch_size == 0) return bad("batch_size is 0");
-  uint64_t records = 0;
-  for (const DataBlock& b : g.blocks) {
-    if (b.file >= g.files.size()) return bad("a block of no file");
-    if (b.records == 0 || b.begin >= b.end) return bad("an empty block");
-    if (b.records > static_cast<uint64_t>(g.batch_size) * kBlockBatches)
-      return bad("a block of too many batches");
-    if (b.first_record != records) return bad("records are not numbered in order");
-    records += b.records;
+// Reads typed fields of one JSON object; the first that is absent or of another type is kept.
+class Fields {
+ public:
+  explicit Fields(const Json& object) : object_(object) {}
+  uint64_t number(const char* name, uint64_t max = ~0ULL) {
+    const Json* field = find(name);
+    if (field == nullptr || !field->is_number_unsigned() || field->get<uint64_t>() > max)
+      return miss(name), 0;
+    return field->get<uint64_t>();
   }
+  std::string text(const char* name) {
+    const Json* field = find(name);
+    if (field == nullptr || !field->is_string()) return miss(name), std::string();
+    return field->get<std::string>();
+  }
+  bool flag(const char* name) {
+    const Json* field = find(name);
+    if (field == nullptr || !field->is_boolean()) return miss(name), false;
+    return field->get<bool>();
+  }
+  const Json& list(const char* name) {
+    static const Json kEmpty = Json::array();
+    const Json* field = find(name);
+    if (field == nullptr || !field->is_array()) return miss(name), kEmpty;
+    return *field;
+  }
+  Status status() const {
+    return missed_.empty() ? Status::ok() : corrupt("field '" + missed_ + "' is absent or wrong");
+  }
+
+ private:
+  const Json* find(const char* name) const {
+    if (!object_.is_object()) return nullptr;
+    const auto it = object_.find(name);
+    return it == object_.end() ? nullptr : &*it;
+  }
+  void miss(const char* name) {
+    if (missed_.empty()) missed_ = name;
+  }
+  const Json& object_;
+  std::string missed_;
+};
+
+Status check_blocks(const Geometry& g) {
+  if (g.batch_size == 0) return corrupt("batch_size is 0");
+  std::vector<uint64_t> records(g.files.size(), 0);
+  std::vector<uint64_t> end(g.files.size(), 0);
+  uint64_t next = 0;
+  uint32_t file = 0;
+  for (const DataBlock& b : g.blocks) {
+    const bool ordered = b.file >= file && b.file < g.files.size() && b.first_record == next;
+    if (!ordered || b.begin != end[b.file] || b.end <= b.begin || b.records == 0 ||
+        b.records > uint64_t{g.batch_size} * kBlockBatches)
+      return corrupt(fmt::format("block {} does not follow the one before", &b - g.blocks.data()));
+    file = b.file;
+    next += b.records;
+    end[b.file] = b.end;
+    records[b.file] += b.records;
+  }
+  for (size_t i = 0; i < g.files.size(); ++i)
+    if (records[i] != g.files[i].records)
+      return corrupt(fmt::format("the blocks of {} hold {} records, not {}", g.files[i].path,
+                                 records[i], g.files[i].records));
   return Status::ok();
 }
 
 }  // namespace
 
+uint32_t block_batches(uint64_t records, uint32_t batch_size) {
+  const uint64_t batches = records / batch_size + (records % batch_size != 0);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(batches / kBlocksWanted, 1, kBlockBatches));
+}
+
 uint64_t Geometry::records() const {
-  return std::accumulate(blocks.begin(), blocks.end(), uint64_t{0},
-                         [](uint64_t sum, const DataBlock& b) { return sum + b.records; });
+  uint64_t sum = 0;
+  for (const DataFile& file : files) sum += file.records;
+  return sum;
 }
 
 uint32_t Geometry::batches_in(uint32_t block) const {
-  return (blocks[block].records + batch_size - 1) / batch_size;
+  return blocks[block].records / batch_size + (blocks[block].records % batch_size != 0);
 }
 
 uint64_t Geometry::batches() const {
@@ -65,79 +117,117 @@ uint32_t Geometry::batch_records(uint32_t block, uint32_t batch) const {
 }
 
 uint64_t Geometry::hash() const {
-  uint64_t h = hash_bytes(format, batch_size);
-  h = hash_pair(h, shuffle_seed);
-  for (const DataFile& f : files) h = hash_pair(hash_bytes(f.path, h), hash_pair(f.bytes, f.records));
-  for (const DataBlock& b : blocks) {
-    const uint64_t fields[] = {b.file, b.begin, b.end, b.first_record, b.records};
-    h = hash_bytes(fields, sizeof fields, h);
+  ByteWriter out;
+  out.put(kVersion);
+  out.text(format);
+  out.put(batch_size);
+  out.put(shuffle_seed);
+  out.put<uint64_t>(files.size());
+  for (const DataFile& file : files) {
+    out.text(file.path);
+    out.put(file.bytes);
+    out.put(file.records);
+    out.put<uint8_t>(file.gzip ? 1 : 0);
   }
-  return h == 0 ? 1 : h;  // 0 means "no geometry" to a shard
+  out.put<uint64_t>(blocks.size());
+  for (const DataBlock& b : blocks) {
+    out.put(b.file);
+    out.put(b.begin);
+    out.put(b.end);
+    out.put(b.first_record);
+    out.put(b.records);
+  }
+  return hash_bytes(out.str());
 }
 
 std::string Geometry::to_json() const {
-  json body = to_body(*this);
-  body["hash"] = fmt::format("{:016x}", hash());
-  return body.dump() + "\n";
+  Json root;
+  root["version"] = kVersion;
+  root["hash"] = fmt::format("{:016x}", hash());
+  root["format"] = format;
+  root["batch_size"] = batch_size;
+  root["shuffle_seed"] = shuffle_seed;
+  root["files"] = Json::array();
+  for (const DataFile& file : files)
+    root["files"].push_back({{"path", file.path},
+                             {"bytes", file.bytes},
+                             {"records", file.records},
+                             {"gzip", file.gzip}});
+  root["blocks"] = Json::array();
+  for (const DataBlock& b : blocks)
+    root["blocks"].push_back({{"file", b.file},
+                              {"begin", b.begin},
+                              {"end", b.end},
+                              {"first_record", b.first_record},
+                              {"records", b.records}});
+  return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 Result<Geometry> Geometry::from_json(std::string_view text) {
+  const Json root = Json::parse(text, nullptr, false);
+  if (!root.is_object()) return corrupt("not a JSON object");
+  Fields top(root);
+  const uint64_t version = top.number("version");
+  FLUX_RETURN_IF_ERROR(top.status());
+  if (version != kVersion)
+    return corrupt(fmt::format("version {}, this program reads {}", version, kVersion));
   Geometry g;
-  try {
-    const json body = json::parse(text);
-    if (body.at("version") != kVersion)
-      return error(Code::kCorrupt, "geometry: version {}, this flux reads version {}",
-                   body.at("version").dump(), kVersion);
-    g.format = body.at("format").get<std::string>();
-    g.batch_size = body.at("batch_size").get<uint32_t>();
-    g.shuffle_seed = body.at("shuffle_seed").get<uint64_t>();
-    for (const json& f : body.at("files")) {
-      DataFile file{f.at("path").get<std::string>(), f.at("bytes").get<uint64_t>(),
-                    f.at("records").get<uint64_t>(), false, nullptr};
-      file.gzip = file.path.ends_with(".gz");
-      g.files.push_back(std::move(file));
-    }
-    for (const json& b : body.at("blocks"))
-      g.blocks.push_back({b.at(0).get<uint32_t>(), b.at(1).get<uint64_t>(),
-                          b.at(2).get<uint64_t>(), b.at(3).get<uint64_t>(),
-                          b.at(4).get<uint32_t>()});
-    if (body.at("hash").get<std::string>() != fmt::format("{:016x}", g.hash()))
-      return error(Code::kCorrupt, "geometry: its hash does not match");
-  } catch (const json::exception& failure) {  // the JSON library's exceptions stay here
-    return error(Code::kCorrupt, "geometry: not readable ({})", failure.what());
+  g.format = top.text("format");
+  g.batch_size = static_cast<uint32_t>(top.number("batch_size", UINT32_MAX));
+  g.shuffle_seed = top.number("shuffle_seed");
+  for (const Json& item : top.list("files")) {
+    Fields f(item);
+    g.files.push_back({f.text("path"), f.number("bytes"), f.number("records"), f.flag("gzip")});
+    FLUX_RETURN_IF_ERROR(f.status());
   }
-  FLUX_RETURN_IF_ERROR(check(g));
+  for (const Json& item : top.list("blocks")) {
+    Fields f(item);
+    g.blocks.push_back({static_cast<uint32_t>(f.number("file", UINT32_MAX)), f.number("begin"),
+                        f.number("end"), f.number("first_record"),
+                        static_cast<uint32_t>(f.number("records", UINT32_MAX))});
+    FLUX_RETURN_IF_ERROR(f.status());
+  }
+  const std::string expected = top.text("hash");
+  FLUX_RETURN_IF_ERROR(top.status());
+  FLUX_RETURN_IF_ERROR(check_blocks(g));
+  const std::string found = fmt::format("{:016x}", g.hash());
+  if (found != expected)
+    return corrupt(fmt::format("its hash is {}, but {} is written in it", found, expected));
   return g;
 }
 
 std::vector<std::string> geometry_differences(const Geometry& before, const Geometry& now) {
   std::vector<std::string> out;
-  if (before.format != now.format)
-    out.push_back(fmt::format("format {}, was {}", now.format, before.format));
-  if (before.batch_size != now.batch_size)
-    out.push_back(fmt::format("batch size {}, was {}", now.batch_size, before.batch_size));
-  if (before.shuffle_seed != now.shuffle_seed)
-    out.push_back(fmt::format("shuffle seed {} (0: off), was {}", now.shuffle_seed,
-                              before.shuffle_seed));
-  const size_t n = std::max(before.files.size(), now.files.size());
-  for (size_t i = 0; i < n; ++i) {
-    if (i >= now.files.size()) {
-      out.push_back(fmt::format("{} is gone", before.files[i].path));
-    } else if (i >= before.files.size()) {
-      out.push_back(fmt::format("{} is new", now.files[i].path));
-    } else if (before.files[i].path != now.files[i].path) {
-      out.push_back(fmt::format("{}, was {}", now.files[i].path, before.files[i].path));
-    } else if (before.files[i].bytes != now.files[i].bytes) {
-      out.push_back(fmt::format("{}: {} bytes, was {}", now.files[i].path, now.files[i].bytes,
-                                before.files[i].bytes));
+  const auto differ = [&](const auto& what, const auto& a, const auto& b) {
+    if (a != b) out.push_back(fmt::format("{} {}, was {}", what, b, a));
+  };
+  differ("format", before.format, now.format);
+  differ("batch_size", before.batch_size, now.batch_size);
+  differ("shuffle_seed", before.shuffle_seed, now.shuffle_seed);
+  differ("files:", before.files.size(), now.files.size());
+  for (size_t i = 0; i < std::min(before.files.size(), now.files.size()); ++i) {
+    const DataFile& a = before.files[i];
+    const DataFile& b = now.files[i];
+    if (a.path != b.path) {
+      out.push_back(fmt::format("file {} is {}, was {}", i + 1, b.path, a.path));
+      continue;
     }
+    if (a.bytes != b.bytes)
+      out.push_back(fmt::format("{}: {} bytes, was {}", a.path, b.bytes, a.bytes));
+    if (a.records != b.records)
+      out.push_back(fmt::format("{}: {} records, was {}", a.path, b.records, a.records));
+    if (a.gzip != b.gzip)
+      out.push_back(fmt::format("{}: {}, was {}", a.path, b.gzip ? "gzip" : "plain text",
+                                a.gzip ? "gzip" : "plain text"));
   }
+  if (out.empty()) differ("blocks:", before.blocks.size(), now.blocks.size());
+  if (out.empty() && before.hash() != now.hash()) out.emplace_back("blocks are cut elsewhere");
   return out;
 }
 
 std::vector<uint32_t> block_order(const Geometry& geometry, uint32_t block, uint32_t epoch) {
   std::vector<uint32_t> order(geometry.blocks[block].records);
-  std::iota(order.begin(), order.end(), 0U);
+  std::iota(order.begin(), order.end(), 0);
   if (geometry.shuffle_seed == 0) return order;
   Random random(hash_pair(hash_pair(geometry.shuffle_seed, epoch), block));
   for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);

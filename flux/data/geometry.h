@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,15 +18,11 @@ namespace flux {
 
 constexpr uint32_t kBlockBatches = 32;
 
-class GzipIndex;  // data/gzip_text.h
-
 struct DataFile {
   std::string path;
   uint64_t bytes = 0;    // size on disk
   uint64_t records = 0;  // lines
   bool gzip = false;
-  // Where inflating can start; kept by the process that scanned the file, never written down.
-  std::shared_ptr<const GzipIndex> gzip_index;
 };
 
 struct DataBlock {
@@ -55,6 +50,10 @@ struct Geometry {
   std::string to_json() const;
   static Result<Geometry> from_json(std::string_view text);
 };
+
+// Batches per block of a pass: at most kBlockBatches, fewer when the pass would otherwise have less
+// than about 64 blocks. A function of the data and the batch size only, never of the machine.
+uint32_t block_batches(uint64_t records, uint32_t batch_size);
 
 // Differences a person can act on ("batch_size 1000, was 500"; "data/a.tsv: 10 bytes, was 12"),
 // empty when `now` is `before`.

@@ -1,41 +1,60 @@
 #include "flux/data/log1p.h"
 
-#include <bit>
-#include <cstdint>
+#include <algorithm>
+#include <cstddef>
+
+#include <immintrin.h>
 
 namespace flux {
 namespace {
 
-// u >= 1 and finite. Splits u = 2^e * m with m in [1/sqrt2, sqrt2), then the series of
-// log m = 2 atanh((m - 1) / (m + 1)).
-inline double log_of(double u) {
-  constexpr double kLn2 = 0.69314718055994530942;
-  constexpr uint64_t kSqrtHalfBits = 0x3fe6a09e667f3bcdULL;
-  constexpr double kMagic = 6755399441055744.0;  // 1.5 * 2^52: integer to double by addition
-  const uint64_t bits = std::bit_cast<uint64_t>(u);
-  const uint64_t shifted = bits - kSqrtHalfBits;
-  const uint64_t exponent = shifted >> 52;  // of u, from 0 up, since u >= 1 > 1/sqrt2
-  const double e = std::bit_cast<double>(std::bit_cast<uint64_t>(kMagic) + exponent) - kMagic;
-  const double m = std::bit_cast<double>(bits - (exponent << 52));
-  const double s = (m - 1.0) / (m + 1.0);
-  const double q = s * s;
-  double p = 1.0 / 13;
-  p = p * q + 1.0 / 11;
-  p = p * q + 1.0 / 9;
-  p = p * q + 1.0 / 7;
-  p = p * q + 1.0 / 5;
-  p = p * q + 1.0 / 3;
-  p = p * q + 1.0;
-  return e * kLn2 + 2.0 * s * p;
+// 1 + x = 2^k * (1 + f) with f in [-0.3, 0.42); then log(1 + f) = 2 atanh(s), s = f / (2 + f).
+inline __m256 log1p_relu8(__m256 value) {
+  const __m256 one = _mm256_set1_ps(1.0F);
+  const __m256 x = _mm256_max_ps(value, _mm256_setzero_ps());
+  const __m256 u = _mm256_add_ps(one, x);
+  // What the addition lost, for x < 1 and for x >= 1.
+  const __m256 lost_small = _mm256_sub_ps(x, _mm256_sub_ps(u, one));
+  const __m256 lost_large = _mm256_sub_ps(one, _mm256_sub_ps(u, x));
+  const __m256 lost = _mm256_blendv_ps(lost_large, lost_small, _mm256_cmp_ps(x, one, _CMP_LT_OQ));
+
+  // k moves on at sqrt(2): 0x3f3504f3 is sqrt(0.5).
+  const __m256i bits = _mm256_castps_si256(u);
+  const __m256i k = _mm256_srai_epi32(_mm256_sub_epi32(bits, _mm256_set1_epi32(0x3f3504f3)), 23);
+  const __m256i exponent = _mm256_slli_epi32(k, 23);
+  const __m256 m = _mm256_castsi256_ps(_mm256_sub_epi32(bits, exponent));
+  // 2^-k in two halves, because 2^-127 is not a normal float.
+  const __m256i half_k = _mm256_srai_epi32(k, 1);
+  const __m256i bias = _mm256_set1_epi32(127);
+  const __m256 scale_a = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_sub_epi32(bias, half_k), 23));
+  const __m256 scale_b = _mm256_castsi256_ps(
+      _mm256_slli_epi32(_mm256_sub_epi32(bias, _mm256_sub_epi32(k, half_k)), 23));
+  const __m256 f =
+      _mm256_add_ps(_mm256_sub_ps(m, one), _mm256_mul_ps(_mm256_mul_ps(lost, scale_a), scale_b));
+
+  const __m256 s = _mm256_div_ps(f, _mm256_add_ps(_mm256_set1_ps(2.0F), f));
+  const __m256 z = _mm256_mul_ps(s, s);
+  __m256 p = _mm256_set1_ps(2.0F / 9);
+  for (const float c : {2.0F / 7, 2.0F / 5, 2.0F / 3})
+    p = _mm256_add_ps(_mm256_mul_ps(p, z), _mm256_set1_ps(c));
+  // 2 s = f - s f, which keeps the digits of f.
+  const __m256 tail = _mm256_mul_ps(s, _mm256_sub_ps(_mm256_mul_ps(p, z), f));
+  const __m256 n = _mm256_cvtepi32_ps(k);
+  const __m256 low = _mm256_add_ps(tail, _mm256_mul_ps(n, _mm256_set1_ps(-2.12194440e-4F)));
+  return _mm256_add_ps(_mm256_mul_ps(n, _mm256_set1_ps(0.693359375F)), _mm256_add_ps(f, low));
 }
 
 }  // namespace
 
-void log1p_of_positive(float* values, size_t n) {
-  for (size_t i = 0; i < n; ++i) {
-    const double x = values[i] > 0 ? values[i] : 0.0F;
-    values[i] = static_cast<float>(log_of(1.0 + x));
-  }
+void log1p_relu(std::span<float> values) {
+  size_t i = 0;
+  for (; i + 8 <= values.size(); i += 8)
+    _mm256_storeu_ps(&values[i], log1p_relu8(_mm256_loadu_ps(&values[i])));
+  if (i == values.size()) return;
+  float rest[8] = {};
+  std::copy(values.begin() + static_cast<ptrdiff_t>(i), values.end(), rest);
+  _mm256_storeu_ps(rest, log1p_relu8(_mm256_loadu_ps(rest)));
+  std::copy(rest, rest + (values.size() - i), values.begin() + static_cast<ptrdiff_t>(i));
 }
 
 }  // namespace flux

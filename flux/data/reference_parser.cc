@@ -1,52 +1,100 @@
 #include "flux/data/reference_parser.h"
 
+#include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
-#include <string>
 
-#include "flux/base/text.h"
+#include <fmt/format.h>
 
 namespace flux {
 namespace {
 
-bool parse_number(const std::string& field, float* out) {
-  if (field.empty()) {
-    *out = 0;
-    return true;
+// The field as it may be shown on a terminal: bounded, without control characters.
+std::string shown(std::string_view field) {
+  constexpr size_t kMax = 40;
+  std::string out = "'";
+  for (const char c : field.substr(0, kMax)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7f)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
   }
-  if (field.find_first_not_of("0123456789.eE+-") != std::string::npos) return false;
-  char* rest = nullptr;
-  const double value = std::strtod(field.c_str(), &rest);
-  *out = static_cast<float>(value);
-  return *rest == '\0' && std::isfinite(*out);
+  return out + (field.size() > kMax ? "...'" : "'");
 }
 
-bool parse_token(const std::string& field, uint64_t slot, uint64_t* out) {
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// nullptr, or what is wrong.
+const char* parse_dense(std::string_view field, float* out) {
+  *out = 0;
+  if (field.empty()) return nullptr;
+  constexpr const char* kExpected = "expected a decimal number such as 3, -1, 0.25 or 1e-3";
+  const size_t first = field[0] == '-' ? 1 : 0;
+  // Keeps out the words (nan, inf) that from_chars would take.
+  if (first >= field.size() || !(is_digit(field[first]) || field[first] == '.')) return kExpected;
+  double value = 0;
+  const auto [end, problem] = std::from_chars(field.data(), field.data() + field.size(), value);
+  if (problem == std::errc::invalid_argument || end != field.data() + field.size())
+    return kExpected;
+  *out = static_cast<float>(value);
+  if (problem == std::errc::result_out_of_range || !std::isfinite(*out))
+    return "out of range, expected a number that a float can hold (up to 3.4e38)";
+  return nullptr;
+}
+
+bool parse_token(std::string_view field, uint32_t slot, uint64_t* key) {
   if (field.empty()) {
-    *out = ((slot + 1) << 32) | (1ULL << 48);
+    *key = criteo_missing_key(slot);
     return true;
   }
   if (field.size() > 8) return false;
-  if (field.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) return false;
-  *out = ((slot + 1) << 32) | std::strtoul(field.c_str(), nullptr, 16);
-  return true;
+  uint32_t token = 0;
+  const auto [end, problem] = std::from_chars(field.data(), field.data() + field.size(), token, 16);
+  *key = criteo_key(slot, token);
+  return problem == std::errc() && end == field.data() + field.size();
 }
 
 }  // namespace
 
-bool reference_parse_criteo(std::string_view line, ReferenceRecord* out) {
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  if (line.find('\0') != std::string_view::npos) return false;
-  const std::vector<std::string> fields = split(line, '\t');
-  if (fields.size() != 40 || (fields[0] != "0" && fields[0] != "1")) return false;
-  out->label = fields[0] == "1" ? 1.0F : 0.0F;
-  out->dense.assign(13, 0);
-  out->keys.assign(26, 0);
-  for (size_t d = 0; d < 13; ++d)
-    if (!parse_number(fields[1 + d], &out->dense[d])) return false;
-  for (size_t s = 0; s < 26; ++s)
-    if (!parse_token(fields[14 + s], s, &out->keys[s])) return false;
-  return true;
+std::optional<LineError> reference_parse_line(std::string_view line, CriteoRecord* out) {
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (line.empty()) return LineError{1, "blank line; every line must be a record, remove it"};
+  if (line.size() > kCriteoLineBytesMax)
+    return LineError{1, fmt::format("line of {} bytes; at most {} are allowed", line.size(),
+                                    kCriteoLineBytesMax)};
+  std::array<size_t, kCriteoFields + 1> begin = {};  // of each field; behind the last: the end + 1
+  size_t fields = 1;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != '\t') continue;
+    if (fields <= kCriteoFields) begin[fields] = i + 1;
+    ++fields;
+  }
+  if (fields != kCriteoFields)
+    return LineError{fields > kCriteoFields ? begin[kCriteoFields] + 1 : line.size() + 1,
+                     fmt::format("{} fields; expected {} between tabs: label, I1..I{}, C1..C{}",
+                                 fields, kCriteoFields, kCriteoDense, kCriteoSlots)};
+  begin[kCriteoFields] = line.size() + 1;
+  const auto field = [&](size_t i) { return line.substr(begin[i], begin[i + 1] - begin[i] - 1); };
+
+  if (field(0) != "0" && field(0) != "1")
+    return LineError{1, fmt::format("label is {}; expected 0 or 1", shown(field(0)))};
+  out->label = field(0) == "1" ? 1.0F : 0.0F;
+  for (uint32_t i = 0; i < kCriteoDense; ++i)
+    if (const char* wrong = parse_dense(field(1 + i), &out->dense[i]))
+      return LineError{begin[1 + i] + 1, fmt::format("I{} is {}; {}, or nothing when it is missing",
+                                                     i + 1, shown(field(1 + i)), wrong)};
+  for (uint32_t s = 0; s < kCriteoSlots; ++s) {
+    const size_t f = 1 + kCriteoDense + s;
+    if (!parse_token(field(f), s, &out->keys[s]))
+      return LineError{begin[f] + 1,
+                       fmt::format("C{} is {}; expected 1 to 8 hexadecimal digits, or nothing when "
+                                   "it is missing",
+                                   s + 1, shown(field(f)))};
+  }
+  return std::nullopt;
 }
 
 }  // namespace flux

@@ -1,20 +1,24 @@
-// The plain parser of Criteo lines, kept for ever as the oracle of the fast one: split at tabs,
-// strtod, strtoul. Pure; slow on purpose. Linked by tests only through data/.
+// The plain parser of a Criteo line: field by field, one rule after the other, no tricks. It is the
+// oracle that the fast parser (criteo_line.h) is tested against, and it words the errors.
+// A dense value is the double nearest to the decimal, rounded to float.
+// Pure function; safe everywhere.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
+#include <optional>
+#include <string>
 #include <string_view>
-#include <vector>
+
+#include "flux/data/criteo.h"
 
 namespace flux {
 
-struct ReferenceRecord {
-  float label = 0;
-  std::vector<float> dense;
-  std::vector<uint64_t> keys;
+struct LineError {
+  size_t column = 1;  // byte in the line, from 1
+  std::string what;   // what is wrong and what is allowed
 };
 
-// False if the line (without its newline) is not a record.
-bool reference_parse_criteo(std::string_view line, ReferenceRecord* out);
+// Parses a line (without its '\n'; one '\r' at the end is ignored) into *out.
+std::optional<LineError> reference_parse_line(std::string_view line, CriteoRecord* out);
 
 }  // namespace flux

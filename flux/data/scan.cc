@@ -1,122 +1,264 @@
-#include "flux/data/scan.h"
-
+// Dataset::scan(): one reading pass that counts lines, then a look at the few places where a block
+// begins. Plain files are read in parts by all threads; a gzip file is inflated by one.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <thread>
+#include <set>
+
+#include <nlohmann/json.hpp>
 
 #include "flux/base/buffer.h"
-#include "flux/data/newlines.h"
+#include "flux/base/text.h"
+#include "flux/data/criteo.h"
+#include "flux/data/dataset.h"
+#include "flux/data/gzip.h"
+#include "flux/data/lines.h"
+#include "flux/data/options.h"
+#include "flux/data/parallel.h"
+#include "flux/storage/read_file.h"
 
 namespace flux {
 namespace {
 
-constexpr uint64_t kPieceBytes = 64U << 10;   // newlines are counted piece by piece
-constexpr uint64_t kChunkBytes = 4U << 20;    // read at once
+constexpr uint64_t kChunkBytes = 256 << 10;  // counted at once; stays in the second-level cache
+constexpr uint64_t kPartChunks = 64;         // read by one thread
 
-Status line_too_long(const std::string& path, uint64_t line) {
-  return invalid("{}:{}:1: line of more than {} bytes; is this a text file of records?", path, line,
-                 kLineBytesMax);
+struct Chunk {
+  uint32_t newlines = 0;
+  uint32_t first = 0;  // position of the first newline
+  uint32_t last = 0;   // position of the last newline
+};
+
+Chunk look_at(const char* text, size_t size) {
+  Chunk chunk;
+  chunk.newlines = static_cast<uint32_t>(count_newlines(text, size));
+  if (chunk.newlines == 0) return chunk;
+  const auto* first = static_cast<const char*>(std::memchr(text, '\n', size));
+  const auto* last = static_cast<const char*>(::memrchr(text, '\n', size));
+  chunk.first = static_cast<uint32_t>(first - text);
+  chunk.last = static_cast<uint32_t>(last - text);
+  return chunk;
 }
 
-// Newlines of every piece of a plain file.
-Status count_pieces(const ReadFile& file, unsigned threads, std::vector<uint32_t>* counts) {
-  counts->assign((file.size() + kPieceBytes - 1) / kPieceBytes, 0);
-  std::atomic<uint64_t> next{0};
-  std::vector<Status> results(threads);
-  const auto work = [&](unsigned t) {
-    Buffer<char> chunk(kChunkBytes);
-    while (results[t].is_ok()) {
-      const uint64_t begin = next.fetch_add(kChunkBytes);
-      if (begin >= file.size()) return;
-      const uint64_t size = std::min(kChunkBytes, file.size() - begin);
-      results[t] = file.read_at(begin, chunk.data(), size);
-      for (uint64_t at = 0; at < size && results[t].is_ok(); at += kPieceBytes)
-        (*counts)[(begin + at) / kPieceBytes] = static_cast<uint32_t>(
-            count_newlines(chunk.data() + at, std::min(kPieceBytes, size - at)));
-    }
-  };
-  std::vector<std::thread> helpers;
-  for (unsigned t = 1; t < threads; ++t) helpers.emplace_back(work, t);
-  work(0);
-  for (std::thread& helper : helpers) helper.join();
-  for (const Status& result : results) FLUX_RETURN_IF_ERROR(result);
-  return Status::ok();
+// Adds up the chunks of one file in their order; refuses a line that is too long.
+class LineCounter {
+ public:
+  Status add(const std::string& path, const Chunk& chunk, uint64_t size) {
+    const uint64_t line_end = bytes_ + (chunk.newlines > 0 ? chunk.first : size);
+    if (line_end - line_begin_ > kCriteoLineBytesMax)
+      return invalid("{}:{}:1: line is longer than {} bytes; is this {} text?", path, newlines_ + 1,
+                     kCriteoLineBytesMax, "criteo_tsv");
+    if (chunk.newlines > 0) line_begin_ = bytes_ + chunk.last + 1;
+    newlines_ += chunk.newlines;
+    bytes_ += size;
+    return Status::ok();
+  }
+  uint64_t newlines() const { return newlines_; }
+  uint64_t bytes() const { return bytes_; }
+  // A last line without newline is a record too.
+  uint64_t records() const { return newlines_ + (line_begin_ < bytes_ ? 1 : 0); }
+
+ private:
+  uint64_t newlines_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t line_begin_ = 0;
+};
+
+struct FileScan {
+  explicit FileScan(ReadFile opened) : file(std::move(opened)) {}
+  ReadFile file;
+  bool gzip = false;
+  std::vector<Chunk> chunks;         // plain
+  std::vector<uint64_t> batch_ends;  // gzip: text offset behind every batch_size-th newline
+  uint64_t records = 0;
+  uint64_t text_bytes = 0;
+
+  uint64_t chunk_bytes(uint64_t i) const {
+    return std::min(kChunkBytes, file.size() - i * kChunkBytes);
+  }
+};
+
+Result<FileScan> open_file(const std::string& path) {
+  // Geometry is kept as JSON, which holds no other strings.
+  if (!nlohmann::json::accept(
+          nlohmann::json(path).dump(-1, ' ', false, nlohmann::json::error_handler_t::ignore)) ||
+      nlohmann::json::parse(nlohmann::json(path).dump(
+          -1, ' ', false, nlohmann::json::error_handler_t::ignore)) != path)
+    return invalid("{}: the path is not valid UTF-8; rename the file", path);
+  FLUX_ASSIGN_OR_RETURN(ReadFile file, ReadFile::open(path));
+  FileScan scan(std::move(file));
+  unsigned char magic[2] = {};
+  if (scan.file.size() >= 2) FLUX_RETURN_IF_ERROR(scan.file.read_at(0, magic, 2));
+  scan.gzip = magic[0] == 0x1f && magic[1] == 0x8b;
+  if (!scan.gzip && path.ends_with(".gz") && scan.file.size() > 0)
+    return error(Code::kCorrupt, "{}: gzip data is damaged at byte 0: no gzip head; copy it again",
+                 path);
+  if (!scan.gzip) scan.chunks.resize((scan.file.size() + kChunkBytes - 1) / kChunkBytes);
+  return scan;
 }
 
-// A line longer than the limit spans whole pieces without a newline.
-Status check_line_lengths(const ReadFile& file, const std::vector<uint32_t>& counts) {
-  uint64_t empty_bytes = 0, lines = 0;
-  for (const uint32_t count : counts) {
-    empty_bytes = count == 0 ? empty_bytes + kPieceBytes : 0;
-    lines += count;
-    if (empty_bytes > kLineBytesMax) return line_too_long(file.path(), lines + 1);
+Status count_part(FileScan* scan, uint64_t part) {
+  Buffer<char> text(kChunkBytes);
+  const uint64_t end = std::min<uint64_t>((part + 1) * kPartChunks, scan->chunks.size());
+  for (uint64_t i = part * kPartChunks; i < end; ++i) {
+    FLUX_RETURN_IF_ERROR(scan->file.read_at(i * kChunkBytes, text.data(), scan->chunk_bytes(i)));
+    scan->chunks[i] = look_at(text.data(), scan->chunk_bytes(i));
   }
   return Status::ok();
 }
 
-Status find_batch_starts(const ReadFile& file, const std::vector<uint32_t>& counts,
-                         uint32_t batch_size, ScannedFile* out) {
-  out->batch_starts.push_back(0);
-  uint64_t before = 0;  // newlines before this piece
-  std::vector<char> piece(kPieceBytes);
-  for (size_t i = 0; i < counts.size(); ++i) {
-    uint64_t wanted = out->batch_starts.size() * batch_size;  // newline that ends the batch
-    const uint64_t begin = i * kPieceBytes;
-    const uint64_t size = std::min(kPieceBytes, file.size() - begin);
-    if (before + counts[i] >= wanted) FLUX_RETURN_IF_ERROR(file.read_at(begin, piece.data(), size));
-    for (; before + counts[i] >= wanted; wanted += batch_size) {
-      const uint64_t at = begin + after_newline(piece.data(), size, wanted - before);
-      if (at < file.size()) out->batch_starts.push_back(at);
+Status count_gzip(FileScan* scan, uint32_t batch_size) {
+  Buffer<char> text(kChunkBytes);
+  GzipStream stream(scan->file, false);
+  FLUX_RETURN_IF_ERROR(stream.start(GzipPoint{}));
+  LineCounter counter;
+  for (size_t n = kChunkBytes; n == kChunkBytes;) {
+    FLUX_ASSIGN_OR_RETURN(n, stream.read(text.data(), kChunkBytes));
+    const Chunk chunk = look_at(text.data(), n);
+    const uint64_t before = counter.newlines();
+    const uint64_t base = counter.bytes();
+    FLUX_RETURN_IF_ERROR(counter.add(scan->file.path(), chunk, n));
+    size_t at = 0;
+    uint64_t line = before;
+    for (uint64_t cut = (before / batch_size + 1) * batch_size; cut <= counter.newlines();
+         cut += batch_size) {
+      at += find_newline(text.data() + at, n - at, cut - line - 1) + 1;
+      line = cut;
+      scan->batch_ends.push_back(base + at);
     }
-    before += counts[i];
+  }
+  scan->records = counter.records();
+  scan->text_bytes = counter.bytes();
+  return Status::ok();
+}
+
+// The pieces of reading work: a part of a plain file, or a whole gzip file.
+struct Piece {
+  FileScan* scan = nullptr;
+  uint64_t part = 0;
+};
+
+Status count_lines(std::vector<FileScan>* scans, uint32_t batch_size, unsigned threads) {
+  std::vector<Piece> pieces;
+  for (FileScan& scan : *scans) {
+    const uint64_t parts = (scan.chunks.size() + kPartChunks - 1) / kPartChunks;
+    for (uint64_t part = 0; part < (scan.gzip ? 1 : parts); ++part) pieces.push_back({&scan, part});
+  }
+  FLUX_RETURN_IF_ERROR(parallel_for(pieces.size(), threads, [&](size_t i) {
+    return pieces[i].scan->gzip ? count_gzip(pieces[i].scan, batch_size)
+                                : count_part(pieces[i].scan, pieces[i].part);
+  }));
+  for (FileScan& scan : *scans) {
+    if (!scan.gzip) {
+      LineCounter counter;
+      for (uint64_t i = 0; i < scan.chunks.size(); ++i)
+        FLUX_RETURN_IF_ERROR(counter.add(scan.file.path(), scan.chunks[i], scan.chunk_bytes(i)));
+      scan.records = counter.records();
+      scan.text_bytes = counter.bytes();
+    }
+    if (scan.records == 0)
+      return invalid("{}: holds no record; remove it from the data or fill it", scan.file.path());
   }
   return Status::ok();
 }
 
-Result<ScannedFile> scan_plain(const ReadFile& file, uint32_t batch_size, unsigned threads) {
-  ScannedFile out;
-  out.bytes = out.text_bytes = file.size();
-  std::vector<uint32_t> counts;
-  FLUX_RETURN_IF_ERROR(count_pieces(file, threads, &counts));
-  FLUX_RETURN_IF_ERROR(check_line_lengths(file, counts));
-  for (const uint32_t count : counts) out.records += count;
-  char last = '\n';
-  if (file.size() > 0) FLUX_RETURN_IF_ERROR(file.read_at(file.size() - 1, &last, 1));
-  if (last != '\n') ++out.records;
-  FLUX_RETURN_IF_ERROR(find_batch_starts(file, counts, batch_size, &out));
-  return out;
+// Where block k of a plain file begins: behind newline number k * block_records.
+struct Cut {
+  uint64_t chunk = 0;
+  uint64_t nth = 0;  // newline in the chunk, from 0
+};
+
+std::vector<Cut> plain_cuts(const FileScan& scan, uint64_t block_records) {
+  std::vector<Cut> cuts;
+  uint64_t before = 0;
+  uint64_t wanted = block_records;
+  for (uint64_t i = 0; i < scan.chunks.size(); ++i) {
+    const uint64_t after = before + scan.chunks[i].newlines;
+    for (; wanted <= after && wanted < scan.records; wanted += block_records)
+      cuts.push_back({i, wanted - before - 1});
+    before = after;
+  }
+  return cuts;
 }
 
-Result<ScannedFile> scan_gzip(const ReadFile& file, uint32_t batch_size) {
-  ScannedFile out;
-  out.bytes = file.size();
-  out.batch_starts.push_back(0);
-  uint64_t line_start = 0, text = 0, lines = 0;
-  const auto take = [&](std::string_view piece) -> Status {
-    for (size_t at = 0; at < piece.size();) {
-      const void* found = std::memchr(piece.data() + at, '\n', piece.size() - at);
-      if (found == nullptr) break;
-      at = static_cast<size_t>(static_cast<const char*>(found) - piece.data()) + 1;
-      line_start = text + at;
-      if (++lines % batch_size == 0) out.batch_starts.push_back(line_start);
+// Text offsets where the blocks of one file begin, behind the first.
+Status find_cuts(const FileScan& scan, uint32_t per_block, uint32_t batch_size, unsigned threads,
+                 std::vector<uint64_t>* out) {
+  const uint64_t block_records = uint64_t{per_block} * batch_size;
+  if (scan.gzip) {
+    for (uint64_t record = block_records; record < scan.records; record += block_records)
+      out->push_back(scan.batch_ends[record / batch_size - 1]);
+    return Status::ok();
+  }
+  const std::vector<Cut> cuts = plain_cuts(scan, block_records);
+  std::vector<size_t> groups;  // cuts of one chunk stand together
+  for (size_t i = 0; i < cuts.size(); ++i)
+    if (i == 0 || cuts[i].chunk != cuts[i - 1].chunk) groups.push_back(i);
+  out->resize(cuts.size());
+  return parallel_for(groups.size(), threads, [&](size_t g) -> Status {
+    const uint64_t chunk = cuts[groups[g]].chunk;
+    const size_t size = scan.chunk_bytes(chunk);
+    Buffer<char> text(size);
+    FLUX_RETURN_IF_ERROR(scan.file.read_at(chunk * kChunkBytes, text.data(), size));
+    const size_t end = g + 1 < groups.size() ? groups[g + 1] : cuts.size();
+    size_t at = 0;
+    uint64_t newline = 0;
+    for (size_t i = groups[g]; i < end; ++i) {
+      at += find_newline(text.data() + at, size - at, cuts[i].nth - newline) + 1;
+      newline = cuts[i].nth + 1;
+      if (at > size)
+        return error(Code::kIo, "{}: changed while it was read; try again", scan.file.path());
+      (*out)[i] = chunk * kChunkBytes + at;
     }
-    text += piece.size();
-    return text - line_start > kLineBytesMax ? line_too_long(file.path(), lines + 1) : Status::ok();
-  };
-  FLUX_ASSIGN_OR_RETURN(out.gzip_index, inflate_gzip(file, take));
-  out.text_bytes = text;
-  out.records = lines + (line_start < text ? 1 : 0);
-  if (out.batch_starts.back() == text && text > 0) out.batch_starts.pop_back();
-  return out;
+    return Status::ok();
+  });
+}
+
+Status cut_file(const FileScan& scan, uint32_t file, uint32_t per_block, unsigned threads,
+                Geometry* g) {
+  std::vector<uint64_t> begins;
+  FLUX_RETURN_IF_ERROR(find_cuts(scan, per_block, g->batch_size, threads, &begins));
+  begins.insert(begins.begin(), 0);
+  const uint64_t block_records = uint64_t{per_block} * g->batch_size;
+  uint64_t first = g->records();
+  g->files.push_back({scan.file.path(), scan.file.size(), scan.records, scan.gzip});
+  uint64_t left = scan.records;
+  for (size_t i = 0; i < begins.size(); ++i) {
+    const uint64_t end = i + 1 < begins.size() ? begins[i + 1] : scan.text_bytes;
+    if (end - begins[i] >= kBlockBytesMax)
+      return invalid("{}: a block of {} batches of {} records is {}; lower data.batch_size",
+                     scan.file.path(), per_block, g->batch_size, human_bytes(end - begins[i]));
+    const uint64_t records = std::min(left, block_records);
+    g->blocks.push_back({file, begins[i], end, first, static_cast<uint32_t>(records)});
+    first += records;
+    left -= records;
+  }
+  return Status::ok();
 }
 
 }  // namespace
 
-Result<ScannedFile> scan_file(const std::string& path, uint32_t batch_size, unsigned threads) {
-  FLUX_ASSIGN_OR_RETURN(const auto file, ReadFile::open(path));
-  if (path.ends_with(".gz")) return scan_gzip(*file, batch_size);
-  return scan_plain(*file, batch_size, std::max(1U, threads));
+Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOptions& options,
+                               unsigned threads) {
+  FLUX_RETURN_IF_ERROR(check_data_options(options));
+  if (files.empty()) return invalid("no data files; name at least one");
+  std::vector<FileScan> scans;
+  std::set<std::string> names;
+  for (const std::string& path : files) {
+    if (!names.insert(path).second) return invalid("{}: is named twice; name it once", path);
+    FLUX_ASSIGN_OR_RETURN(FileScan scan, open_file(path));
+    scans.push_back(std::move(scan));
+  }
+  FLUX_RETURN_IF_ERROR(count_lines(&scans, options.batch_size, threads));
+  uint64_t records = 0;
+  for (const FileScan& scan : scans) records += scan.records;
+  const uint32_t per_block = block_batches(records, options.batch_size);
+  Geometry g;
+  g.format = options.format;
+  g.batch_size = options.batch_size;
+  g.shuffle_seed = shuffle_seed_of(options);
+  for (uint32_t i = 0; i < scans.size(); ++i)
+    FLUX_RETURN_IF_ERROR(cut_file(scans[i], i, per_block, threads, &g));
+  return g;
 }
 
 }  // namespace flux

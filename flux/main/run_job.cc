@@ -115,7 +115,7 @@ class JobRun {
       Geometry wanted = frozen;  // the parts of a cut that the job file decides
       wanted.format = e_->job.data.format;
       wanted.batch_size = e_->job.data.batch_size;
-      wanted.shuffle_seed = e_->job.data.shuffle ? shuffle_seed_of(e_->job.data) : 0;
+      wanted.shuffle_seed = shuffle_seed_of(e_->job.data);
       const auto differences = geometry_differences(frozen, wanted);
       if (frozen.hash() != manifest.geometry || !differences.empty())
         return invalid(

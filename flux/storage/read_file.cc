@@ -1,39 +1,56 @@
 #include "flux/storage/read_file.h"
 
+#include <cerrno>
+#include <utility>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 namespace flux {
 
-Result<std::unique_ptr<ReadFile>> ReadFile::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return errno_status("cannot open " + path, errno);
-  struct stat info {};
-  Status status;
-  if (::fstat(fd, &info) != 0) status = errno_status("cannot stat " + path, errno);
-  if (status.is_ok() && !S_ISREG(info.st_mode)) status = invalid("{} is not a file", path);
-  if (!status.is_ok()) {
-    ::close(fd);
-    return status;
-  }
-  return std::unique_ptr<ReadFile>(new ReadFile(path, fd, static_cast<uint64_t>(info.st_size)));
+Result<ReadFile> ReadFile::open(const std::string& path) {
+  int fd = -1;
+  do {
+    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) return errno_status(path, errno);
+  ReadFile file(path, fd, 0);
+  struct stat st = {};
+  if (::fstat(fd, &st) != 0) return errno_status(path, errno);
+  if (S_ISDIR(st.st_mode))
+    return invalid("{}: is a directory; name a file, or the files in it with '{}/*'", path, path);
+  if (!S_ISREG(st.st_mode)) return invalid("{}: is not a regular file", path);
+  file.size_ = static_cast<uint64_t>(st.st_size);
+  return file;
 }
 
-ReadFile::~ReadFile() { ::close(fd_); }
+ReadFile::ReadFile(ReadFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
 
-Status ReadFile::read_at(uint64_t offset, char* out, size_t bytes) const {
-  while (bytes > 0) {
-    const ssize_t n = ::pread(fd_, out, bytes, static_cast<off_t>(offset));
+ReadFile& ReadFile::operator=(ReadFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+ReadFile::~ReadFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Status ReadFile::read_at(uint64_t offset, void* out, size_t size) const {
+  auto* at = static_cast<char*>(out);
+  while (size > 0) {
+    const ssize_t n = ::pread(fd_, at, size, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno_status("cannot read " + path_, errno);
+    if (n < 0) return errno_status(fmt::format("{}: reading at byte {}", path_, offset), errno);
     if (n == 0)
-      return error(Code::kIo, "{}: ends at byte {}, it shrank while it was used", path_, offset);
-    out += n;
+      return error(Code::kIo, "{}: ends at byte {}, {} bytes too early (was {} bytes when opened)",
+                   path_, offset, size, size_);
+    at += n;
     offset += static_cast<uint64_t>(n);
-    bytes -= static_cast<size_t>(n);
+    size -= static_cast<size_t>(n);
   }
   return Status::ok();
 }

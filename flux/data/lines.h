@@ -1,0 +1,19 @@
+// Newlines in memory, at the speed of memory. Pure functions; safe everywhere.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace flux {
+
+size_t count_newlines(const char* text, size_t size);
+
+// Position of the n-th newline (from 0) of text[0, size), or `size` if there are not so many.
+size_t find_newline(const char* text, size_t size, size_t n);
+
+// Writes the begin of every line of text[0, size) to begins[0 ..], and one past the last line's
+// newline (size + 1 if it has none) behind them. Returns the number of lines, or lines_max + 1 as
+// soon as there are more; begins has room for lines_max + 1.
+size_t index_lines(const char* text, uint32_t size, size_t lines_max, uint32_t* begins);
+
+}  // namespace flux

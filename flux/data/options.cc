@@ -1,0 +1,61 @@
+#include "flux/data/options.h"
+
+#include <algorithm>
+
+#include <glob.h>
+#include <sys/stat.h>
+
+#include "flux/base/text.h"
+#include "flux/data/criteo.h"
+
+namespace flux {
+
+Status check_data_options(const DataOptions& options) {
+  const std::string formats[] = {"criteo_tsv"};
+  const std::string transforms[] = {"log1p", "none"};
+  if (options.format != formats[0])
+    return invalid("data format '{}' is not known; allowed: criteo_tsv{}", options.format,
+                   did_you_mean(options.format, formats));
+  if (options.dense_transform != transforms[0] && options.dense_transform != transforms[1])
+    return invalid("dense_transform '{}' is not known; allowed: log1p, none{}",
+                   options.dense_transform, did_you_mean(options.dense_transform, transforms));
+  if (options.batch_size == 0 || options.batch_size > kBatchSizeMax)
+    return invalid("batch_size {} is out of range; allowed: 1 to {}", options.batch_size,
+                   kBatchSizeMax);
+  return Status::ok();
+}
+
+FeatureCounts feature_counts(const DataOptions& options) {
+  return {options.key_per_example ? 1 : kCriteoSlots, kCriteoDense};
+}
+
+uint64_t shuffle_seed_of(const DataOptions& options) {
+  if (!options.shuffle) return 0;
+  return options.seed != 0 ? options.seed : ~0ULL;
+}
+
+Result<std::vector<std::string>> expand_globs(std::span<const std::string> patterns) {
+  std::vector<std::string> out;
+  for (const std::string& pattern : patterns) {
+    struct stat st = {};
+    if (::stat(pattern.c_str(), &st) == 0) {  // a name that is there is meant as it is written
+      out.push_back(pattern);
+      continue;
+    }
+    glob_t found = {};
+    const int rc = ::glob(pattern.c_str(), GLOB_NOSORT | GLOB_ERR, nullptr, &found);
+    std::vector<std::string> names(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    ::globfree(&found);
+    if (rc == GLOB_NOMATCH)
+      return error(Code::kNotFound,
+                   "{}: no file matches; check the path (from the directory where "
+                   "flux was started)",
+                   pattern);
+    if (rc != 0) return error(Code::kIo, "{}: a directory on this path cannot be read", pattern);
+    std::sort(names.begin(), names.end());
+    out.insert(out.end(), names.begin(), names.end());
+  }
+  return out;
+}
+
+}  // namespace flux

@@ -1,0 +1,16 @@
+// What scan() and open() both need to know of DataOptions, and their bounds. Pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "flux/base/status.h"
+#include "flux/data/dataset.h"
+
+namespace flux {
+
+constexpr uint32_t kBatchSizeMax = 1U << 24;
+constexpr uint64_t kBlockBytesMax = 1ULL << 31;  // a block is held in memory as a whole
+
+Status check_data_options(const DataOptions& options);
+
+}  // namespace flux
