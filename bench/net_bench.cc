@@ -90,8 +90,9 @@ Cost measure(const std::shared_ptr<const Graph>& graph, Precision precision, int
     const double ms = thread_ms() - start;
     cost.best_ms = std::min(cost.best_ms, ms);
     cost.mean_ms += ms / batches;
+    const std::vector<NodeTime> times = net->profile();
     for (size_t n = 0; n < before.size(); ++n) {
-      const NodeTime& after = net->profile()[n];
+      const NodeTime& after = times[n];
       NodeTime& best = cost.nodes[n];
       best.set_s = std::min(best.set_s, after.set_s - before[n].set_s);
       best.forward_s = std::min(best.forward_s, after.forward_s - before[n].forward_s);

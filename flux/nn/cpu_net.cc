@@ -62,7 +62,7 @@ class CpuNet : public Net {
   }
 
   const Graph& graph() const override { return *graph_; }
-  const std::vector<NodeTime>& profile() const override { return times_; }
+  std::vector<NodeTime> profile() const override { return times_; }
 
   void set_parameters(const float* flat) override {
     stay_single_threaded();
