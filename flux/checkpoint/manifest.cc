@@ -21,7 +21,7 @@ FileInfo file_from(const json& j) {
                 from_hex(j.at("hash"))};
   // Names come from disk: they must stay inside the checkpoint's folder.
   if (file.name.empty() || file.name.find('/') != std::string::npos || file.name[0] == '.')
-    throw std::invalid_argument("impossible file name '" + file.name + "'");
+    throw std::invalid_argument("impossible file name");
   return file;
 }
 
@@ -103,6 +103,8 @@ Result<Manifest> decode_manifest(const std::string& path, std::string_view text)
     if (encode_manifest(manifest) != text)
       return error(Code::kCorrupt, "{}: checksum does not match", path);
     return manifest;
+  } catch (const json::parse_error& failure) {  // its text quotes raw bytes: only say where
+    return error(Code::kCorrupt, "{}:{}: not a readable manifest", path, failure.byte);
   } catch (const std::exception& failure) {  // of the JSON library: it stays inside this file
     return error(Code::kCorrupt, "{}: not a readable manifest ({})", path, failure.what());
   }
