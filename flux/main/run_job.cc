@@ -57,6 +57,9 @@ class JobRun {
 
   Status open() {
     FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(job_.output));
+    // Before anything is removed or trained for hours: a mistyped file name.
+    FLUX_RETURN_IF_ERROR(expand_globs(job_.test).status());
+    if (options_.fresh) FLUX_RETURN_IF_ERROR(expand_globs(job_.passes[0].train).status());
     if (options_.fresh)
       for (const char* name : {"checkpoints", "geometry", "curve.tsv", "curve.svg", "summary.json"})
         FLUX_RETURN_IF_ERROR(remove_all(in_output(name)));
