@@ -27,16 +27,16 @@ class KillCase(Case):
     def counting(self, records: int, epochs: int) -> list[str]:
         write_data(self.folder / "train.tsv", records)
         return ["run", example("counting"), "--threads", "2",
-                *sets(data__train="train.tsv", output="out", data__batch=2, epochs=epochs, shards=16,
-                      pull_ahead=2, checkpoint__every_s=0.02)]
+                *sets(data__train="train.tsv", output="out", data__batch=2, epochs=epochs,
+                      shards=16, pull_ahead=2, checkpoint__every_s=0.02)]
 
     def ctr_dnn(self, records: int, epochs: int) -> list[str]:
         write_data(self.folder / "train.tsv", records)
         return ["run", example("ctr_dnn"), "--threads", "2",
                 *sets(data__train="train.tsv", data__test="train.tsv", output="out",
-                      data__batch=4, epochs=epochs, shards=8, pull_ahead=1, checkpoint__every_s=0.02,
-                      model__layers__fc1__units=16, model__layers__fc2__units=8,
-                      model__layers__fc3__units=8)]
+                      data__batch=4, epochs=epochs, shards=8, pull_ahead=1,
+                      checkpoint__every_s=0.02, model__layers__fc1__units=16,
+                      model__layers__fc2__units=8, model__layers__fc3__units=8)]
 
     def kill_and_resume(self, command: Sequence[str], expected: int, seed: int) -> None:
         draw = random.Random(seed)

@@ -6,6 +6,7 @@ the end of a process, with a deadline so generous that only a hang can miss it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -20,7 +21,7 @@ import time
 import unittest
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 FLUX = Path(os.environ["FLUX_BINARY"])
 SOURCE = Path(os.environ["FLUX_SOURCE_DIR"])
@@ -154,14 +155,21 @@ class Case(unittest.TestCase):
         self.addCleanup(running.process.kill)
         return running
 
-    def wait_checkpoint(self, output: str, running: Running) -> None:
-        """Until a checkpoint is committed there; fails if the process ends first."""
+    def wait_checkpoint(self, output: str, running: Running, text: str = "") -> None:
+        """Until a manifest with `text` in it is committed; fails if the process ends first."""
         deadline = time.monotonic() + DEADLINE_S
-        while not list((self.folder / output / "checkpoints").glob("*/manifest.json")):
-            self.assertFalse(running.ended_within(0.005), "it ended before its first checkpoint")
+        while not any(text in manifest for manifest in self.manifests(output)):
+            self.assertFalse(running.ended_within(0.005), "it ended before its checkpoint")
             self.assertLess(time.monotonic(), deadline)
 
-    def summary(self, output: str) -> dict[str, object]:
+    def manifests(self, output: str) -> list[str]:
+        found = []
+        for path in (self.folder / output / "checkpoints").glob("*/manifest.json"):
+            with contextlib.suppress(FileNotFoundError):  # removed by its writer meanwhile
+                found.append(path.read_text())
+        return found
+
+    def summary(self, output: str) -> dict[str, Any]:
         loaded = json.loads((self.folder / output / "summary.json").read_text())
         assert isinstance(loaded, dict)
         return loaded

@@ -12,7 +12,7 @@ from _support import Case, Done, example, sets, write_data
 
 ROW = r"^ +[\d,]+ +\d+\.\d+ "
 RECORDS = 1000
-EPOCHS = 50
+EPOCHS = 300
 
 
 class CheckpointDamage(Case):
@@ -32,12 +32,11 @@ class CheckpointDamage(Case):
                                  "shard-00002", "shard-00003", "shard-00004"])
 
     def command(self, verb: str, **fields: object) -> list[str]:
-        settings: dict[str, object] = dict(
+        settings = sets(
             data__train="train.tsv", data__test="train.tsv", output="out", data__batch=5,
             epochs=EPOCHS, shards=4, checkpoint__every_s=0, tables__embedding__dim=2,
             model__layers__fc1__units=4, model__layers__fc2__units=4, model__layers__fc3__units=4)
-        settings.update(fields)
-        return [verb, example("ctr_dnn"), *sets(**settings)]
+        return [verb, example("ctr_dnn"), *settings, *sets(**fields)]  # the last one counts
 
     def commands(self) -> list[list[str]]:
         return [self.command("run"), self.command("eval"), ["inspect", "out", "--verify"]]

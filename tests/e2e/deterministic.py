@@ -9,7 +9,7 @@ from _support import Case, example, sets, write_data
 
 ROW = r"^ +[\d,]+ +\d+\.\d+ "  # a row of the progress table
 RECORDS = 2000
-EPOCHS = 4
+EPOCHS = 12
 
 
 class Deterministic(Case):
@@ -40,7 +40,7 @@ class Deterministic(Case):
         stopped.signal(signal.SIGINT)
         done = stopped.finish()
         self.assertEqual(done.code, 130, done.text)
-        self.assertLess(self.summary("stopped")["examples"], RECORDS * EPOCHS)  # type: ignore[operator]
+        self.assertLess(self.summary("stopped")["examples"], RECORDS * EPOCHS)
         self.flux(*self.command("stopped"))
         self.assertIsNotNone(self.summary("stopped")["resumed_from"])
         self.assertEqual(self.hash_of("stopped"), undisturbed)

@@ -12,7 +12,7 @@ from _kill import TRAINING
 from _support import DEADLINE_S, Case, Running, example, sets, write_data
 
 RECORDS = 3000
-EPOCHS = 30
+EPOCHS = 100
 ROW = r"^ +[\d,]+ +\d+\.\d+ "
 
 
@@ -21,9 +21,9 @@ class Stop(Case):
         super().setUp()
         write_data(self.folder / "my train.tsv", RECORDS)  # a blank: the command must be quoted
 
-    def command(self, epochs: int = EPOCHS) -> list[str]:
+    def command(self) -> list[str]:
         return ["run", example("counting"), "--threads", "2",
-                *sets(data__train="my train.tsv", output="out", data__batch=5, epochs=epochs,
+                *sets(data__train="my train.tsv", output="out", data__batch=2, epochs=EPOCHS,
                       shards=8, checkpoint__every_s=0)]
 
     def interrupt(self, number: signal.Signals, *extra: str) -> Running:
@@ -54,7 +54,7 @@ class Stop(Case):
                 self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
                 self.assertIn("resumed from", again.stdout)
                 self.assert_exact("out", RECORDS * EPOCHS)
-                self.assertLess(self.summary("out")["examples"], RECORDS * EPOCHS)  # type: ignore[operator]
+                self.assertLess(self.summary("out")["examples"], RECORDS * EPOCHS)
 
     def test_second_signal_stops_at_once(self) -> None:
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
@@ -71,7 +71,7 @@ class Stop(Case):
                 self.assertEqual(done.code, code, done.text)
                 self.assertNotIn("to go on", done.text)
                 (self.folder / "out" / "curve.tsv.tmp").unlink()
-        self.flux(*self.command(epochs=EPOCHS))
+        self.flux(*self.command())
         self.assert_exact("out", RECORDS * EPOCHS)
         self.assert_tidy("out")
 
