@@ -110,7 +110,7 @@ class Cli(Case):
 
     def test_output_in_use(self) -> None:
         write_data(self.folder / "train.tsv", 1000)
-        command = ["run", *self.job(epochs=100000)]
+        command = ["run", *self.job(epochs=60000)]
         running = self.start(*command)
         self.assertIsNotNone(running.wait_line("batches of"))
         for extra in ([], ["--fresh"]):
@@ -133,7 +133,7 @@ class Cli(Case):
         write_data(self.folder / "train.tsv", 1000)
         ours, its = pty.openpty()
         process = subprocess.Popen(
-            [str(FLUX), "run", *self.job(epochs=100000)], cwd=self.folder,
+            [str(FLUX), "run", *self.job(epochs=60000)], cwd=self.folder,
             stdin=subprocess.DEVNULL, stdout=its, stderr=its)
         self.addCleanup(process.kill)
         os.close(its)
