@@ -80,20 +80,23 @@ Cost measure(const std::shared_ptr<const Graph>& graph, Precision precision, int
     net->train(input, &gradients, predictions.data());
   };
   for (int i = 0; i < 5; ++i) step();
-  const std::vector<NodeTime> before = net->profile();
   Cost cost;
+  cost.nodes = net->profile();
+  for (NodeTime& node : cost.nodes) node.set_s = node.forward_s = node.backward_s = 1e9;
   for (int i = 0; i < batches; ++i) {
+    const std::vector<NodeTime> before = net->profile();
     const double start = thread_ms();
     step();
     const double ms = thread_ms() - start;
     cost.best_ms = std::min(cost.best_ms, ms);
     cost.mean_ms += ms / batches;
-  }
-  cost.nodes = net->profile();
-  for (size_t i = 0; i < cost.nodes.size(); ++i) {
-    cost.nodes[i].set_s = (cost.nodes[i].set_s - before[i].set_s) / batches;
-    cost.nodes[i].forward_s = (cost.nodes[i].forward_s - before[i].forward_s) / batches;
-    cost.nodes[i].backward_s = (cost.nodes[i].backward_s - before[i].backward_s) / batches;
+    for (size_t n = 0; n < before.size(); ++n) {
+      const NodeTime& after = net->profile()[n];
+      NodeTime& best = cost.nodes[n];
+      best.set_s = std::min(best.set_s, after.set_s - before[n].set_s);
+      best.forward_s = std::min(best.forward_s, after.forward_s - before[n].forward_s);
+      best.backward_s = std::min(best.backward_s, after.backward_s - before[n].backward_s);
+    }
   }
   return cost;
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import shutil
+import signal
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -116,6 +117,7 @@ class Bench:
             for case in cases.ctr_cases(self.flux, peer, files, threads, self.machine.bf16)
         ]
         cases.measure_all(todo, self.report.repeat, self.report.table)
+        self.report.gemm += micro.torch_gemm(python, self.threads)  # again: the best counts
 
     def lr(self, files: Files) -> None:
         python = setup.python_of("vw", self.cache)
@@ -165,6 +167,7 @@ class Bench:
         first = median(one.first_line_s) if one.first_line_s else None
         one.targets = targets.judge(one.table, first, parts)
         one.shares = micro.shares(one.table, micro.gemm_peaks(one.gemm))
+        one.warnings += report.doubts(one.table, one.shares)
 
     def finish(self) -> int:
         """Prints and keeps the report; the exit status."""
@@ -187,6 +190,8 @@ def _version(python: Path, package: str) -> str:
 
 
 def main() -> int:
+    # A child has its own session: without this it would outlive a terminated benchmark.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         bench = Bench(_arguments())
         bench.run()

@@ -49,10 +49,12 @@ class TorchPeer:
         test = data.for_torch(python, files.test, cache, transform)
         return TorchPeer(python, files.train, train, test, transform)
 
-    def measure(self, flags: Sequence[str], text: bool, threads: int) -> Sample:
+    def measure(self, flags: Sequence[str], text: bool, threads: int, seed: int) -> Sample:
+        """One run. The seed changes with the round: the AUC is a median, not one lucky draw."""
         source = ["--text", str(self.text)] if text else ["--memory", str(self.train)]
         command = [str(self.python), "-m", "peers.torch_ctr", "--threads", str(threads), *flags]
         command += [*source, "--test", str(self.test), "--dense", self.transform]
+        command += ["--seed", str(seed)]
         env = {**data.peer_env(), "OMP_NUM_THREADS": str(threads)}
         outcome = process.run(command, cores=threads, env=env)
         result = last_json(outcome.output)
@@ -80,7 +82,7 @@ class VwPeer:
         test = data.for_vw(python, files.test, cache, transform)
         return VwPeer(python, files, train, test, cache)
 
-    def measure(self, threads: int) -> Sample:
+    def measure(self, threads: int, _round: int) -> Sample:
         """Training only is timed, from its own text format, without its cache."""
         model, predictions = self.scratch / "vw.model", self.scratch / "vw.predictions"
         vw = [str(self.python), "-m", "vowpalwabbit", "--quiet"]
@@ -102,7 +104,11 @@ class VwPeer:
         )
 
 
-def flux_lr(flux: Flux, files: Files, threads: int) -> Sample:
+def flux_ctr(flux: Flux, files: Files, threads: int, precision: str, _round: int) -> Sample:
+    return flux.train("ctr_dnn", files, threads, precision)
+
+
+def flux_lr(flux: Flux, files: Files, threads: int, _round: int) -> Sample:
     """The whole process is timed: reading, training, checkpoint and the test that follows."""
     sample = flux.train("lr", files, threads, "fp32")
     return Sample(
@@ -128,7 +134,7 @@ def ctr_cases(
         cases += [
             Case(
                 Row(f"flux_{precision}", "flux", f"{precision}, from text", threads),
-                partial(flux.train, "ctr_dnn", files, threads, precision),
+                partial(flux_ctr, flux, files, threads, precision),
             )
             for precision in ("fp32", "bf16")
             if bf16 or precision != "bf16"
@@ -159,7 +165,7 @@ def measure_all(cases: Sequence[Case], repeat: int, table: Table) -> None:
                 continue
             name = f"{case.row.system}, {case.row.setup}, threads {case.row.threads}"
             try:
-                sample = case.measure()
+                sample = case.measure(round_number)
             except BenchError as error:
                 one.failure = str(error)
                 print(f"[{round_number}/{repeat}] {name}: FAILED: {error}", flush=True)

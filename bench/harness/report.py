@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from harness.machine import QUIET_CORES, Machine
-from harness.micro import Line, Micro
+from harness.micro import Line, Micro, gemm_peaks
 from harness.rows import Series, Table
 from harness.targets import Target
 
@@ -17,7 +17,7 @@ HEADER = (
     "noise",
 )
 RIGHT = frozenset(range(2, len(HEADER)))
-# The row that ratios refer to, by prefix-free key; at the same number of threads.
+# The row that ratios refer to, at the same number of threads.
 REFERENCE = {"vw": "vw", "flux_lr": "vw"}
 DEFAULT_REFERENCE = "torch_fp32"
 
@@ -38,6 +38,25 @@ class Report:
     micro: list[Micro] = field(default_factory=list)
     first_line_s: list[float] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+
+
+def doubts(table: Table, shares: Sequence[tuple[str, int, str, float]]) -> list[str]:
+    """Why the figures of a finished run may not be believed."""
+    warnings = []
+    measured = [series for series in table.series if series.samples]
+    noisy = [series for series in measured if series.others_cores() > QUIET_CORES]
+    if noisy:
+        warnings.append(
+            f"{len(noisy)} of {len(measured)} rows were measured while other processes ran (noise "
+            "marked !): neither their ratios nor the verdicts can be relied on"
+        )
+    over = {f"{precision} at {threads} threads" for _, threads, precision, at in shares if at > 1}
+    if over:
+        warnings.append(
+            f"the GEMM peak of {', '.join(sorted(over))} was disturbed, as a row is above it: "
+            "ignore its shares"
+        )
+    return warnings
 
 
 def row_cells(series: Series, table: Table) -> tuple[str, ...]:
@@ -116,9 +135,8 @@ def _gemm(report: Report) -> list[str]:
     head = ("row", "threads", "peak of", "share")
     title = "## Share of the measured GEMM peak (1000 x 400 x 400, random data)"
     peaks = ", ".join(
-        f"{line.get('precision')} {line.get('threads')} thr. {line.get('gflops')} GFLOP/s"
-        f" ({line.get('library', 'flux')})"
-        for line in report.gemm
+        f"{precision} {threads} thr. {gflops:.0f} GFLOP/s"
+        for (precision, threads), gflops in sorted(gemm_peaks(report.gemm).items())
     )
     return [title, peaks, "", markdown([head, *rows], frozenset({1, 3})), ""]
 

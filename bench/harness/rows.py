@@ -29,10 +29,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Case:
-    """A row and how to take one sample of it."""
+    """A row and how to take one sample of it; the argument is the round, from 1."""
 
     row: Row
-    measure: Callable[[], Sample]
+    measure: Callable[[int], Sample]
 
 
 @dataclass

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,11 +19,15 @@ namespace flux {
 
 constexpr uint32_t kBlockBatches = 32;
 
+class GzipIndex;  // data/gzip_text.h
+
 struct DataFile {
   std::string path;
   uint64_t bytes = 0;    // size on disk
   uint64_t records = 0;  // lines
   bool gzip = false;
+  // Where inflating can start; kept by the process that scanned the file, never written down.
+  std::shared_ptr<const GzipIndex> gzip_index;
 };
 
 struct DataBlock {

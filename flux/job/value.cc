@@ -25,7 +25,7 @@ bool in_range(const ValueSpec& spec, double x) {
 
 std::string describe_number(const ValueSpec& spec) {
   if (spec.any_uint64) return "an integer from 0 to 18446744073709551615";
-  const std::string kind = spec.type == ValueSpec::Type::kInt ? "an integer" : "a number";
+  std::string kind = spec.type == ValueSpec::Type::kInt ? "an integer" : "a number";
   if (!has_range(spec)) return kind;
   if (!spec.min_open && !spec.max_open) {
     return fmt::format("{} from {} to {}", kind, spec.min, spec.max);
@@ -187,7 +187,7 @@ class Reader {
 }  // namespace
 
 std::string describe_value(const ValueSpec& spec) {
-  const std::string choices = join(spec.choices, ", ");
+  std::string choices = join(spec.choices, ", ");
   switch (spec.type) {
     case ValueSpec::Type::kInt:
     case ValueSpec::Type::kFloat:

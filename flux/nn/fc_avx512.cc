@@ -25,12 +25,13 @@ class Avx512Products : public FcProducts {
     weight_ = memory.allocate_array<float>(units(in) * n16);
     if (s_.dx) transposed_ = memory.allocate_array<float>(units(n) * round_up(s_.dx.width, 16));
     packed_x_ = units(s_.batch_max) * round_up(in, 16);
-    memory.reserve_scratch((packed_x_ + units(s_.batch_max) * n16) * sizeof(float));
+    const size_t packed_dz = pair_ == 1 ? 0 : units(s_.batch_max) * n16;
+    memory.reserve_scratch((packed_x_ + packed_dz) * sizeof(float));
   }
 
   void set_parameters(const float* weight, const float* bias) override {
-    kernels_.pack_weight(weight, s_.x.width, s_.y.width, weight_);
-    if (s_.dx) kernels_.pack_transposed(weight, s_.dx.width, s_.y.width, transposed_);
+    kernels_.pack_weight(weight, s_.x.width, s_.y.width, weight_, s_.dx ? s_.dx.width : 0,
+                         transposed_);
     std::copy(bias, bias + s_.y.width, bias_);
   }
 
@@ -60,14 +61,20 @@ class Avx512Products : public FcProducts {
     auto* a = static_cast<float*>(memory_.scratch());
     float* b = a + packed_x_;
     kernels_.pack_a(s_.x.data, s_.x.stride, batch, in, a);
-    kernels_.pack_b(s_.dz.data, s_.dz.stride, batch, n, b, sums_);
-    std::copy(sums_, sums_ + n, db);
     Gemm g = into({dw, n, n, DType::kF32}, in);
     g.k = static_cast<uint32_t>(units(batch));
     g.a = a;
     g.a_packed = true;
-    g.b = b;
+    if (pair_ == 1) {  // rows of dz are what the product reads
+      g.b = s_.dz.data;
+      g.b_stride = s_.dz.stride;
+      g.b_sums = sums_;
+    } else {
+      kernels_.pack_b(s_.dz.data, s_.dz.stride, batch, n, b, sums_);
+      g.b = b;
+    }
     kernels_.gemm(g);
+    std::copy(sums_, sums_ + n, db);
   }
 
  private:

@@ -62,6 +62,7 @@ class OnednnProducts : public FcProducts {
  public:
   OnednnProducts(const FcShape& shape, NetMemory& memory)
       : s_(shape),
+        memory_(memory),
         engine_(dnnl::engine::kind::cpu, 0),
         stream_(engine_),
         weight_(memory.allocate(static_cast<size_t>(shape.x.width) * shape.y.width *
@@ -70,6 +71,9 @@ class OnednnProducts : public FcProducts {
         sums_(shape.y.width),
         row_(std::max(shape.x.width, shape.y.width)) {
     const int64_t batch = s_.batch_max, in = s_.x.width, units = s_.y.width;
+    if (s_.dx)
+      memory.reserve_scratch(static_cast<size_t>(s_.dx.stride) * s_.batch_max *
+                             dtype_size(s_.dx.type));
     const auto type = type_of(s_.x.type);
     const Desc bias({1, units}, dnnl::memory::data_type::f32, {units, 1});
     dnnl::post_ops relu, add;
@@ -82,11 +86,13 @@ class OnednnProducts : public FcProducts {
     forward_.bind(DNNL_ARG_DST, s_.y.data);
     if (s_.dx) {
       if (s_.dx_add) add.append_sum(1.0F);
+      // The mask is read after the product, so a dx that lies over x needs a detour.
+      detour_ = s_.dx_mask && s_.dx.data == s_.x.data;
+      const Tensor dx = detour_ ? detour(memory.scratch()) : s_.dx;
       data_.make(engine_, matrix(s_.dz, batch), Desc({units, s_.dx.width}, type, {1, units}),
-                 nullptr, matrix(s_.dx, batch), add);
+                 nullptr, matrix(dx, batch), add);
       data_.bind(DNNL_ARG_SRC, s_.dz.data);
       data_.bind(DNNL_ARG_WEIGHTS, weight_);
-      data_.bind(DNNL_ARG_DST, s_.dx.data);
     }
     weights_.make(engine_, transposed(s_.x, batch), matrix(s_.dz, batch), nullptr,
                   Desc({in, units}, dnnl::memory::data_type::f32, {units, 1}), {});
@@ -106,9 +112,11 @@ class OnednnProducts : public FcProducts {
   }
   void backward_data(uint32_t batch) override {
     zero_rows(s_.dz, batch, s_.batch_max);
+    const Tensor dx = detour_ ? detour(memory_.scratch()) : s_.dx;
+    data_.bind(DNNL_ARG_DST, dx.data);
     data_.run(stream_);
     if (!s_.dx_mask) return;
-    for (uint32_t b = 0; b < batch; ++b) mask_row(b);
+    for (uint32_t b = 0; b < batch; ++b) mask_row(dx, b);
   }
   void backward_weights(uint32_t batch, float* dw, float* db) override {
     zero_rows(s_.dz, batch, s_.batch_max);
@@ -123,20 +131,25 @@ class OnednnProducts : public FcProducts {
   }
 
  private:
+  Tensor detour(void* scratch) const { return {scratch, s_.dx.width, s_.dx.stride, s_.dx.type}; }
   // x > 0, on the bits: positive and not zero (relu outputs are never NaN unless all is lost).
-  void mask_row(uint32_t b) {
+  void mask_row(const Tensor& from, uint32_t b) {
     if (s_.dx.type == DType::kF32 && s_.x.type == DType::kF32) {
       const float* x = s_.x.f32(b);
+      const float* in = from.f32(b);
       float* dx = s_.dx.f32(b);
-      for (uint32_t c = 0; c < s_.dx.width; ++c) dx[c] = x[c] > 0 ? dx[c] : 0.0F;
+      for (uint32_t c = 0; c < s_.dx.width; ++c) dx[c] = x[c] > 0 ? in[c] : 0.0F;
       return;
     }
     const auto* x = static_cast<const int16_t*>(s_.x.row(b));
+    const uint16_t* in = from.bf16(b);
     uint16_t* dx = s_.dx.bf16(b);
-    for (uint32_t c = 0; c < s_.dx.width; ++c) dx[c] = x[c] > 0 ? dx[c] : static_cast<uint16_t>(0);
+    for (uint32_t c = 0; c < s_.dx.width; ++c) dx[c] = x[c] > 0 ? in[c] : static_cast<uint16_t>(0);
   }
 
   FcShape s_;
+  NetMemory& memory_;
+  bool detour_ = false;
   dnnl::engine engine_;
   dnnl::stream stream_;
   Product forward_, data_, weights_;

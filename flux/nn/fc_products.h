@@ -16,7 +16,9 @@ namespace flux {
 
 struct FcShape {
   Tensor x, y, dz;
-  Tensor dx;             // unset: not wanted; its width may be less than x's
+  // Unset: not wanted. Its width may be less than x's; it may lie over x, since backward_weights()
+  // runs before backward_data().
+  Tensor dx;
   bool dx_add = false;   // add to dx instead of overwriting it
   bool dx_mask = false;  // multiply dx by (x > 0)
   bool relu = false;     // f is relu, else nothing

@@ -123,28 +123,36 @@ RowMoves moves_of(const GatherShape& shape, const TableInput& in, uint32_t batch
 
 }  // namespace
 
-void gather_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
-                 const Tensor& out) {
+void gather_rows_plain(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                       const Tensor& out) {
   if (batch == 0) return;
-  if (!shape.sum && has_kernels(out.type)) {
-    const RowMoves moves = moves_of(shape, in, batch, out);
-    return out.type == DType::kF32 ? gather_f32(moves, in.rows) : gather_bf16(moves, in.rows);
-  }
   if (!shape.sum) return gather_concat(shape, in, batch, out);
   if (shape.dim == 1) return gather_scalars(shape, in, batch, out);
   gather_sum(shape, in, batch, out);
 }
 
-void scatter_add_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
-                      const Tensor& out_gradient, float* gradient) {
+void scatter_add_rows_plain(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                            const Tensor& out_gradient, float* gradient) {
   if (batch == 0) return;
   if (shape.sum && shape.dim == 1) return scatter_scalars(shape, in, batch, out_gradient, gradient);
-  if (!shape.sum && has_kernels(out_gradient.type)) {
-    const RowMoves moves = moves_of(shape, in, batch, out_gradient);
-    return out_gradient.type == DType::kF32 ? scatter_f32(moves, gradient)
-                                            : scatter_bf16(moves, gradient);
-  }
   scatter_plain(shape, in, batch, out_gradient, gradient);
+}
+
+void gather_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                 const Tensor& out) {
+  if (shape.sum || batch == 0 || !has_kernels(out.type))
+    return gather_rows_plain(shape, in, batch, out);
+  const RowMoves moves = moves_of(shape, in, batch, out);
+  return out.type == DType::kF32 ? gather_f32(moves, in.rows) : gather_bf16(moves, in.rows);
+}
+
+void scatter_add_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                      const Tensor& out_gradient, float* gradient) {
+  if (shape.sum || batch == 0 || !has_kernels(out_gradient.type))
+    return scatter_add_rows_plain(shape, in, batch, out_gradient, gradient);
+  const RowMoves moves = moves_of(shape, in, batch, out_gradient);
+  return out_gradient.type == DType::kF32 ? scatter_f32(moves, gradient)
+                                          : scatter_bf16(moves, gradient);
 }
 
 }  // namespace flux

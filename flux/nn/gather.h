@@ -22,4 +22,10 @@ void gather_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
 void scatter_add_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
                       const Tensor& out_gradient, float* gradient);
 
+// The same in plain code: for CPUs without AVX-512, and what tests compare with.
+void gather_rows_plain(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                       const Tensor& out);
+void scatter_add_rows_plain(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                            const Tensor& out_gradient, float* gradient);
+
 }  // namespace flux

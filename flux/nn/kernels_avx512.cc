@@ -53,7 +53,7 @@ inline void store_floats(float* to, __m512 value) {
 }  // namespace
 
 const GemmKernels& gemm_kernels_f32() {
-  static constexpr GemmKernels kKernels = {gemm, pack_b, pack_weight, pack_transposed, pack_a};
+  static constexpr GemmKernels kKernels = {gemm, pack_b, pack_weight, pack_a};
   return kKernels;
 }
 
@@ -64,7 +64,7 @@ void dot_backward_f32(const DotRows& rows, const float* g, float* dw) {
   dot_backward(rows, g, dw);
 }
 void gather_f32(const RowMoves& moves, const float* rows) {
-  gather(moves, rows);
+  return moves.dim <= kLanes ? gather_narrow(moves, rows) : gather(moves, rows);
 }
 void scatter_f32(const RowMoves& moves, float* rows) {
   scatter(moves, rows);

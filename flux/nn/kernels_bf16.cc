@@ -66,7 +66,7 @@ inline void store_floats(uint16_t* to, __m512 value) {
 }  // namespace
 
 const GemmKernels& gemm_kernels_bf16() {
-  static constexpr GemmKernels kKernels = {gemm, pack_b, pack_weight, pack_transposed, pack_a};
+  static constexpr GemmKernels kKernels = {gemm, pack_b, pack_weight, pack_a};
   return kKernels;
 }
 
@@ -77,7 +77,7 @@ void dot_backward_bf16(const DotRows& rows, const float* g, float* dw) {
   dot_backward(rows, g, dw);
 }
 void gather_bf16(const RowMoves& moves, const float* rows) {
-  gather(moves, rows);
+  return moves.dim <= kLanes ? gather_narrow(moves, rows) : gather(moves, rows);
 }
 void scatter_bf16(const RowMoves& moves, float* rows) {
   scatter(moves, rows);

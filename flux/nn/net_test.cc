@@ -1,8 +1,14 @@
 #include "flux/nn/net.h"
 
+#include <cmath>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "flux/base/cpu.h"
+#include "flux/base/hash.h"
+#include "flux/base/random.h"
+#include "flux/nn/auc.h"
 #include "flux/nn/reference.h"
 
 namespace flux {
@@ -93,6 +99,27 @@ TEST_P(NetTest, SameInputsGiveTheSameBits) {
   }
 }
 
+TEST_P(NetTest, NetsOnTwoThreadsDoNotDisturbEachOther) {
+  const auto graph = ctr_dnn_graph();
+  const SampleBatch sample = make_sample(*graph, 64, 200, 3);
+  const std::vector<float> flat = graph->initial_parameters(5);
+  std::vector<std::vector<float>> all(3, std::vector<float>(flat.size() + 2000));
+  const auto work = [&](std::vector<float>& out) {
+    auto net = Net::compile(graph, {GetParam(), 64, false}).value();
+    NetGradients gradients{out.data(), {out.data() + flat.size()}};
+    for (int step = 0; step < 3; ++step) {
+      net->set_parameters(flat.data());
+      net->train(sample.view(), &gradients, nullptr);
+    }
+  };
+  work(all[0]);
+  std::thread one([&] { work(all[1]); }), two([&] { work(all[2]); });
+  one.join();
+  two.join();
+  EXPECT_EQ(all[0], all[1]);
+  EXPECT_EQ(all[0], all[2]);
+}
+
 TEST_P(NetTest, EmptyBatchGivesZeros) {
   const auto graph = logistic_regression_graph();
   auto net = Net::compile(graph, {GetParam(), 4, false}).value();
@@ -106,6 +133,48 @@ TEST_P(NetTest, EmptyBatchGivesZeros) {
   EXPECT_EQ(parameters, std::vector<float>(flat.size(), 0));
   EXPECT_EQ(rows, std::vector<float>(3, 0));
   EXPECT_EQ(0, net->predict(sample.view(), nullptr));
+}
+
+// AUC of the last third of a short training with plain SGD, on data with a hidden truth.
+double trained_auc(Precision precision) {
+  const auto graph = must_build(
+      {6, 4, {{"emb", 8}}},
+      {node("emb", "embedding", {}, {{"table", text("emb")}}),
+       node("x", "concat", {"emb", "dense"}),
+       node("fc1", "fc", {"x"}, {{"units", int64_t{64}}, {"activation", text("relu")}}),
+       node("fc2", "fc", {"fc1"}, {{"units", int64_t{32}}, {"activation", text("relu")}}),
+       node("logit", "fc", {"fc2"}, {{"units", int64_t{1}}}),
+       node("loss", "logistic_loss", {"logit", "label"})});
+  constexpr uint32_t kBatch = 200, kRows = 300, kSteps = 300;
+  auto net = Net::compile(graph, {precision, kBatch, false}).value();
+  std::vector<float> flat = graph->initial_parameters(1), gradient(flat.size());
+  std::vector<float> rows = make_sample(*graph, 1, kRows, 9).rows[0], row_gradient(rows.size());
+  std::vector<float> predictions(kBatch);
+  BinaryMetrics metrics;
+  for (uint32_t step = 0; step < kSteps; ++step) {
+    SampleBatch batch = make_sample(*graph, kBatch, kRows, 100 + step);
+    Random random(step);
+    for (uint32_t b = 0; b < kBatch; ++b) {
+      double z = 2.0 * batch.dense[b * 4];
+      for (uint32_t s = 0; s < 6; ++s) z += 2.0 * hash_uniform(batch.index[b * 6 + s], 7, 0) - 1.0;
+      batch.labels[b] = random.chance(1 / (1 + std::exp(-2 * z))) ? 1.0F : 0.0F;
+    }
+    batch.rows[0] = rows;
+    NetGradients gradients{gradient.data(), {row_gradient.data()}};
+    net->set_parameters(flat.data());
+    const double loss = net->train(batch.view(), &gradients, predictions.data());
+    if (step >= kSteps * 2 / 3) metrics.add(batch.labels.data(), predictions.data(), kBatch, loss);
+    for (size_t i = 0; i < flat.size(); ++i) flat[i] -= 0.5F * gradient[i];
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] -= 5.0F * row_gradient[i];
+  }
+  return metrics.auc();
+}
+
+TEST(Precision, Bf16LearnsAsWellAsFp32) {
+  const double fp32 = trained_auc(Precision::kFp32);
+  EXPECT_GT(fp32, 0.8);
+  if (!cpu_has_avx512_bf16()) GTEST_SKIP();
+  EXPECT_NEAR(trained_auc(Precision::kBf16), fp32, 0.001);
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, NetTest, testing::Values(Precision::kFp32, Precision::kBf16),

@@ -131,6 +131,11 @@ struct OperatorDef {
   Result<std::unique_ptr<Kernel>> (*make_kernel)(const KernelArgs& args) = nullptr;
   bool is_loss = false;
   bool masks_relu = false;
+  // backward() may be asked to write an input's gradient over that input's value: it has read all
+  // it needs of the value by then (a mask_relu reads each element just before writing it).
+  bool replaces_input = false;
+  // backward() does not look at the operator's own output. Null: it does.
+  bool (*forgets_output)(const Node& node) = nullptr;
   bool (*wants_bf16)(const Node& node, const Node& input) = nullptr;  // null: never
 };
 

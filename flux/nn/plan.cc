@@ -74,6 +74,25 @@ void Plan::choose_gradients() {
   }
 }
 
+// Whether neither the producer nor anybody but its only consumer looks at the value in backward.
+bool Plan::output_unused_in_backward(size_t i) const {
+  const Node& node = graph_.nodes()[i];
+  if (places_[i].consumers.size() != 1) return false;
+  if (node.op == "concat") {
+    for (uint32_t in : node.inputs)
+      if (places_[in].concat == static_cast<int>(i) && !output_unused_in_backward(in)) return false;
+    return true;
+  }
+  if (places_[i].relu_by_consumer) return true;
+  return node.def->forgets_output != nullptr && node.def->forgets_output(node);
+}
+
+bool Plan::gradient_may_replace_value(size_t i) const {
+  const Place& place = places_[i];
+  return place.concat < 0 && output_unused_in_backward(i) &&
+         graph_.nodes()[place.consumers[0]].def->replaces_input;
+}
+
 Tensor Plan::allocate_tensor(uint32_t width, DType type) {
   // 32 elements: whole 64-byte lines in either type, and room for kernels to read in full vectors.
   // A narrow value is left dense.
@@ -94,8 +113,9 @@ void Plan::allocate() {
     } else {
       place.value = allocate_tensor(nodes[i].width, place.type);
     }
-    if (!place.gradient && place.gradient_width > 0 && !nodes[i].def->is_loss)
-      place.gradient = allocate_tensor(nodes[i].width, place.type);
+    if (place.gradient || place.gradient_width == 0 || nodes[i].def->is_loss) continue;
+    place.gradient =
+        gradient_may_replace_value(i) ? place.value : allocate_tensor(nodes[i].width, place.type);
   }
 }
 

@@ -3,7 +3,8 @@
 // Why: nothing is allocated and nothing is copied needlessly per step. Inputs of a concat become
 // slices of its output where that is sound; gradients follow when concat is the only consumer;
 // what leads to nothing trainable (the dense features) gets no gradient at all; a relu before a
-// single consumer that can do so is folded into that consumer's gradient.
+// single consumer that can do so is folded into that consumer's gradient; and a gradient takes the
+// place of its value where nobody needs the value any more, which halves what the caches must hold.
 // Memory comes from the Net; kernels hold views. One thread.
 #pragma once
 
@@ -34,6 +35,8 @@ class Plan {
   void choose_types();
   void choose_slices();
   void choose_gradients();
+  bool gradient_may_replace_value(size_t i) const;
+  bool output_unused_in_backward(size_t i) const;
   void allocate();
   Tensor allocate_tensor(uint32_t width, DType type);
   bool gradient_overwrites(size_t consumer, size_t position) const;

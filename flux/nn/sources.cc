@@ -41,6 +41,7 @@ OperatorDef dense_source() {
   OperatorDef def;
   def.info.name = "dense";
   def.info.doc = "The dense features of the example.";
+  def.forgets_output = [](const Node&) { return true; };
   def.make_kernel = make<DenseKernel>;
   return def;
 }

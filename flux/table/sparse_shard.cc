@@ -14,10 +14,10 @@ namespace {
 
 // A call is worked through in blocks of keys: block b is hashed, block b - kProbeLag looked up in
 // the index and block b - kUseLag read or updated, so that each waits for memory beside the others.
-constexpr size_t kBlock = 8;
-constexpr size_t kProbeLag = 2;
-constexpr size_t kUseLag = 4;
-constexpr size_t kStages = 8;         // a power of two above kUseLag
+constexpr size_t kBlock = 16;
+constexpr size_t kProbeLag = 1;
+constexpr size_t kUseLag = 2;
+constexpr size_t kStages = 4;         // a power of two above kUseLag
 constexpr size_t kPrefetchLines = 8;  // of a long row; the CPU streams the rest
 constexpr size_t kAhead = 16;         // rows between prefetch and use while loading
 constexpr uint32_t kDimMax = 4096;

@@ -64,8 +64,8 @@ class Rows(unittest.TestCase):
     def test_samples_interleave_and_a_failed_row_is_not_tried_again(self) -> None:
         calls: list[str] = []
 
-        def take(name: str) -> Sample:
-            calls.append(name)
+        def take(name: str, number: int) -> Sample:
+            calls.append(f"{name}{number}")
             if name == "bad":
                 raise BenchError("it broke")
             return sample(1)
@@ -75,7 +75,7 @@ class Rows(unittest.TestCase):
         with redirect_stdout(StringIO()) as said:
             cases.measure_all(todo, 2, rows)
         self.assertIn("FAILED: it broke", said.getvalue())
-        self.assertEqual(calls, ["a", "bad", "b", "a", "b"])
+        self.assertEqual(calls, ["a1", "bad1", "b1", "a2", "b2"])
         self.assertEqual([one.failure for one in rows.series], ["", "it broke", ""])
 
 
@@ -112,6 +112,19 @@ class Targets(unittest.TestCase):
         auc = "test AUC CTR-DNN fp32 not below the peer's, threads 2"
         self.assertEqual(verdicts[auc], "MISSED")
         self.assertEqual(verdicts["first progress line of flux run on a pipe"], "MISSED")
+
+
+class Doubts(unittest.TestCase):
+    def test_quiet_run_has_none(self) -> None:
+        self.assertEqual(report.doubts(good_table(), [("flux", 2, "fp32", 0.99)]), [])
+
+    def test_noisy_rows_and_impossible_shares_are_named(self) -> None:
+        rows = good_table()
+        rows.add(series("torch_compile", 2, Sample(1, 1, MIB, 0.5, 0.7), sample(1)))
+        noisy, share = report.doubts(rows, [("flux", 2, "fp32", 1.52), ("flux", 2, "bf16", 0.7)])
+        self.assertIn("1 of 8 rows", noisy)
+        self.assertIn("fp32 at 2 threads", share)
+        self.assertNotIn("bf16", share)
 
 
 class Gemm(unittest.TestCase):

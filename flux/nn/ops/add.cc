@@ -68,6 +68,7 @@ OperatorDef operator_add() {
   def.info.inputs_max = 64;
   def.infer = infer;
   def.reference = reference;
+  def.forgets_output = [](const Node&) { return true; };
   def.make_kernel = [](const KernelArgs& args) -> Result<std::unique_ptr<Kernel>> {
     return std::unique_ptr<Kernel>(new AddKernel(args));
   };

@@ -94,6 +94,7 @@ OperatorDef operator_embedding() {
   def.info.attrs = {table, combine};
   def.infer = infer;
   def.reference = reference;
+  def.forgets_output = [](const Node&) { return true; };
   def.make_kernel = [](const KernelArgs& args) -> Result<std::unique_ptr<Kernel>> {
     return std::unique_ptr<Kernel>(new EmbeddingKernel(args));
   };

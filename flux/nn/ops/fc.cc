@@ -77,6 +77,8 @@ OperatorDef operator_fc() {
   def.reference = reference;
   def.make_kernel = make_fc_kernel;
   def.masks_relu = true;
+  def.replaces_input = true;
+  def.forgets_output = [](const Node& node) { return node.text_attr("activation") == "none"; };
   def.wants_bf16 = wants_bf16;
   return def;
 }

@@ -1,0 +1,189 @@
+#include "flux/nn/fc_products.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "flux/base/cpu.h"
+#include "flux/base/random.h"
+
+namespace flux {
+namespace {
+
+enum class Maker : unsigned char { kOnednn, kAvx512 };
+
+struct Case {
+  Maker maker;
+  DType type;
+  uint32_t in, units, batch;
+  uint32_t dx_width = 0;
+  bool add = false, mask = false, in_place = false, relu = false;
+  bool float_ends = false;  // y and dx in fp32 though the products are bf16
+};
+
+// Runs one layer and holds each product against plain loops in double over the same inputs.
+class Layer {
+ public:
+  explicit Layer(const Case& c) : c_(c), random_(c.in * 31 + c.units * 7 + c.batch) {
+    const DType ends = c.float_ends ? DType::kF32 : c.type;
+    shape_.x = tensor(c.in, c.type);
+    shape_.y = tensor(c.units, ends);
+    shape_.dz = tensor(c.units, c.type);
+    if (c.dx_width > 0) {
+      shape_.dx = c.in_place ? shape_.x : tensor(c.in, ends);
+      shape_.dx.width = c.dx_width;
+    }
+    shape_.dx_add = c.add;
+    shape_.dx_mask = c.mask;
+    shape_.relu = c.relu;
+    shape_.batch_max = kBatchMax;
+    weight_.resize(static_cast<size_t>(c.in) * c.units);
+    bias_.resize(c.units);
+    for (float& w : weight_) w = number();
+    for (float& b : bias_) b = number();
+    for (const Tensor* t : {&shape_.x, &shape_.dz, &shape_.dx})
+      if (*t && t->data != nullptr) fill(*t);
+  }
+
+  void check() {
+    std::unique_ptr<FcProducts> products = make();
+    if (products == nullptr) GTEST_SKIP() << "not on this CPU";
+    products->set_parameters(weight_.data(), bias_.data());
+    const std::vector<double> x = copy(shape_.x), dz = copy(shape_.dz);
+    const std::vector<double> old = shape_.dx ? copy(shape_.dx) : std::vector<double>();
+    products->forward(c_.batch);
+    check_forward(x);
+    std::vector<float> dw(weight_.size(), 9.0F), db(c_.units, 9.0F);
+    products->backward_weights(c_.batch, dw.data(), db.data());
+    check_weights(x, dz, dw, db);
+    if (!shape_.dx) return;
+    products->backward_data(c_.batch);
+    check_data(x, dz, old);
+  }
+
+ private:
+  static constexpr uint32_t kBatchMax = 37;
+
+  std::unique_ptr<FcProducts> make() {
+    if (c_.maker == Maker::kAvx512) return make_avx512_products(shape_, memory_);
+    if (c_.type == DType::kBf16 && !cpu_has_avx512_bf16()) return nullptr;
+    auto products = make_onednn_products(shape_, memory_);
+    EXPECT_TRUE(products.is_ok()) << products.status().message();
+    return std::move(products).value();
+  }
+  Tensor tensor(uint32_t width, DType type) {
+    const uint32_t stride = (width + 31) / 32 * 32;
+    return {memory_.allocate(static_cast<size_t>(stride) * kBatchMax * dtype_size(type)), width,
+            stride, type};
+  }
+  float number() { return static_cast<float>(random_.normal()); }
+  void fill(const Tensor& t) {
+    std::vector<float> row(t.width);
+    for (uint32_t b = 0; b < kBatchMax; ++b) {
+      for (float& value : row) value = number();
+      write_row(t, b, row.data(), false);
+    }
+  }
+  static std::vector<double> copy(const Tensor& t) {
+    std::vector<double> all;
+    std::vector<float> scratch(t.width);
+    for (uint32_t b = 0; b < kBatchMax; ++b) {
+      const float* row = read_row(t, b, scratch.data());
+      all.insert(all.end(), row, row + t.width);
+    }
+    return all;
+  }
+  double weight(uint32_t k, uint32_t n) const {
+    const float w = weight_[static_cast<size_t>(k) * c_.units + n];
+    return c_.type == DType::kBf16 ? bf16_to_float(float_to_bf16(w)) : w;
+  }
+  // Rounding of the stored type, and of fp32 sums of terms of this total size.
+  static double slack(DType stored, double value, double terms) {
+    return (stored == DType::kBf16 ? std::fabs(value) / 250 : 0) + 3e-6 * (terms + 1);
+  }
+
+  void check_forward(const std::vector<double>& x) const {
+    const std::vector<double> y = copy(shape_.y);
+    for (uint32_t b = 0; b < c_.batch; ++b) {
+      for (uint32_t n = 0; n < c_.units; ++n) {
+        double want = bias_[n], terms = 0;
+        for (uint32_t k = 0; k < c_.in; ++k) {
+          want += x[b * c_.in + k] * weight(k, n);
+          terms += std::fabs(x[b * c_.in + k] * weight(k, n));
+        }
+        if (c_.relu) want = std::max(want, 0.0);
+        ASSERT_NEAR(y[b * c_.units + n], want, slack(shape_.y.type, want, terms)) << b << "," << n;
+      }
+    }
+  }
+  void check_weights(const std::vector<double>& x, const std::vector<double>& dz,
+                     const std::vector<float>& dw, const std::vector<float>& db) const {
+    for (uint32_t n = 0; n < c_.units; ++n) {
+      double sum = 0;
+      for (uint32_t b = 0; b < c_.batch; ++b) sum += dz[b * c_.units + n];
+      ASSERT_NEAR(db[n], sum, 1e-4) << n;
+      for (uint32_t k = 0; k < c_.in; ++k) {
+        double want = 0;
+        for (uint32_t b = 0; b < c_.batch; ++b) want += x[b * c_.in + k] * dz[b * c_.units + n];
+        ASSERT_NEAR(dw[k * c_.units + n], want, 2e-4) << k << "," << n;
+      }
+    }
+  }
+  void check_data(const std::vector<double>& x, const std::vector<double>& dz,
+                  const std::vector<double>& old) const {
+    const std::vector<double> dx = copy(shape_.dx);
+    const uint32_t width = c_.dx_width;
+    for (uint32_t b = 0; b < c_.batch; ++b) {
+      for (uint32_t k = 0; k < width; ++k) {
+        double want = c_.add ? old[b * width + k] : 0, terms = 0;
+        for (uint32_t n = 0; n < c_.units; ++n) {
+          want += dz[b * c_.units + n] * weight(k, n);
+          terms += std::fabs(dz[b * c_.units + n] * weight(k, n));
+        }
+        if (c_.mask && x[b * c_.in + k] <= 0) want = 0;
+        ASSERT_NEAR(dx[b * width + k], want, slack(shape_.dx.type, want, terms)) << b << "," << k;
+      }
+    }
+  }
+
+  Case c_;
+  Random random_;
+  NetMemory memory_;
+  FcShape shape_;
+  std::vector<float> weight_, bias_;
+};
+
+class FcProductsTest : public testing::TestWithParam<Case> {};
+
+TEST_P(FcProductsTest, AgreeWithPlainLoops) {
+  Layer(GetParam()).check();
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Maker maker : {Maker::kOnednn, Maker::kAvx512}) {
+    for (const DType type : {DType::kF32, DType::kBf16}) {
+      for (const uint32_t batch : {1U, 2U, 7U, 8U, 33U, 37U}) {
+        all.push_back({maker, type, 16, 16, batch, 16});
+        all.push_back({maker, type, 19, 33, batch, 19, false, true, true, true});
+      }
+      for (const uint32_t width : {2U, 15U, 17U, 31U, 48U, 50U, 65U, 80U, 100U}) {
+        all.push_back({maker, type, width, 40, 37, width / 2 + 1, true});
+        all.push_back({maker, type, 40, width, 29, 40, false, true, false, true});
+      }
+      all.push_back({maker, type, 273, 400, 37, 260});
+      all.push_back({maker, type, 64, 48, 37, 0});
+    }
+    all.push_back({maker, DType::kBf16, 33, 35, 20, 30, true, false, false, true, true});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FcProductsTest, testing::ValuesIn(cases()), [](const auto& info) {
+  const Case& c = info.param;
+  return fmt::format("{}_{}_{}x{}_b{}_n{}", c.maker == Maker::kAvx512 ? "avx512" : "onednn",
+                     c.type == DType::kBf16 ? "bf16" : "fp32", c.in, c.units, c.batch, info.index);
+});
+
+}  // namespace
+}  // namespace flux

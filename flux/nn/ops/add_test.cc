@@ -1,0 +1,25 @@
+#include <gtest/gtest.h>
+
+#include "flux/nn/reference.h"
+
+namespace flux {
+namespace {
+
+NodeSpec node(const char* name, const char* op, std::vector<std::string> inputs,
+              std::map<std::string, AttrValue> attrs = {}) {
+  return {name, op, std::move(inputs), std::move(attrs), ""};
+}
+
+TEST(Add, ForwardAndGradientOfManyAndOfTheSameTwice) {
+  const AttrValue table = std::string("t"), sum = std::string("sum");
+  const auto graph = must_build(
+      {3, 4, {{"t", 4}}},
+      {node("e", "embedding", {}, {{"table", table}, {"combine", sum}}),
+       node("h", "fc", {"dense"}, {{"units", int64_t{4}}}),
+       node("y", "add", {"e", "h", "dense", "e"}), node("z", "fc", {"y"}, {{"units", int64_t{1}}}),
+       node("l", "logistic_loss", {"z", "label"})});
+  EXPECT_EQ("", check_net(graph, {}));
+}
+
+}  // namespace
+}  // namespace flux

@@ -1,0 +1,25 @@
+#include <gtest/gtest.h>
+
+#include "flux/nn/reference.h"
+
+namespace flux {
+namespace {
+
+NodeSpec node(const char* name, const char* op, std::vector<std::string> inputs,
+              std::map<std::string, AttrValue> attrs = {}) {
+  return {name, op, std::move(inputs), std::move(attrs), ""};
+}
+
+TEST(Concat, ForwardAndGradientInPlaceAndCopied) {
+  const auto graph =
+      must_build({3, 2, {{"t", 4}}},
+                 {node("e", "embedding", {}, {{"table", std::string("t")}}),
+                  node("one", "concat", {"dense", "e"}), node("two", "concat", {"e", "one", "e"}),
+                  node("a", "fc", {"one"}, {{"units", int64_t{1}}}),
+                  node("b", "fc", {"two"}, {{"units", int64_t{1}}}), node("z", "add", {"a", "b"}),
+                  node("l", "logistic_loss", {"z", "label"})});
+  EXPECT_EQ("", check_net(graph, {}));
+}
+
+}  // namespace
+}  // namespace flux
