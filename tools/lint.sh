@@ -67,6 +67,8 @@ fi
 mapfile -t python < <(git ls-files --cached --others --exclude-standard -- '*.py')
 echo "ruff, mypy: ${#python[@]} files"
 .venv-tools/bin/ruff check --quiet "${python[@]}" || failed=1
+# Scripts import what lies beside them.
+export MYPYPATH=bench:tests/e2e
 .venv-tools/bin/mypy --strict --explicit-package-bases --no-error-summary "${python[@]}" || failed=1
 
 echo "tools/tidy.py"

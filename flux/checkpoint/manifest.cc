@@ -1,5 +1,6 @@
 #include "flux/checkpoint/manifest.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "flux/base/hash.h"
@@ -17,12 +18,17 @@ json file_json(const FileInfo& file) {
   return {{"name", file.name}, {"bytes", file.bytes}, {"hash", hex(file.hash)}};
 }
 FileInfo file_from(const json& j) {
-  FileInfo file{j.at("name").get<std::string>(), j.at("bytes").get<uint64_t>(),
-                from_hex(j.at("hash"))};
-  // Names come from disk: they must stay inside the checkpoint's folder.
-  if (file.name.empty() || file.name.find('/') != std::string::npos || file.name[0] == '.')
-    throw std::invalid_argument("impossible file name '" + file.name + "'");
-  return file;
+  return {j.at("name").get<std::string>(), j.at("bytes").get<uint64_t>(), from_hex(j.at("hash"))};
+}
+
+// Names come from disk: they must stay inside the checkpoint's folder.
+bool good_name(const FileInfo& file) {
+  return !file.name.empty() && file.name.find('/') == std::string::npos && file.name[0] != '.';
+}
+bool good_names(const Manifest& m) {
+  return std::all_of(m.files.begin(), m.files.end(), good_name) &&
+         std::all_of(m.shards.begin(), m.shards.end(),
+                     [](const ShardEntry& shard) { return good_name(shard.file); });
 }
 
 json body(const Manifest& m) {
@@ -102,7 +108,10 @@ Result<Manifest> decode_manifest(const std::string& path, std::string_view text)
     // The text must be exactly what we would write, checksum included.
     if (encode_manifest(manifest) != text)
       return error(Code::kCorrupt, "{}: checksum does not match", path);
+    if (!good_names(manifest)) return error(Code::kCorrupt, "{}: impossible file name", path);
     return manifest;
+  } catch (const json::parse_error& failure) {  // its text quotes raw bytes: only say where
+    return error(Code::kCorrupt, "{}:{}: not a readable manifest", path, failure.byte);
   } catch (const std::exception& failure) {  // of the JSON library: it stays inside this file
     return error(Code::kCorrupt, "{}: not a readable manifest ({})", path, failure.what());
   }

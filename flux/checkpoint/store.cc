@@ -11,6 +11,15 @@ namespace {
 constexpr const char* kManifestName = "manifest.json";
 constexpr uint64_t kManifestMax = 256ULL << 20;
 
+// A whole file of the size that the manifest says, and no other.
+Result<std::string> read_sized(const std::string& path, uint64_t bytes) {
+  constexpr uint64_t kSlack = 4096;  // so that a file a little too long is told as such
+  FLUX_ASSIGN_OR_RETURN(std::string content, read_whole_file(path, bytes + kSlack));
+  if (content.size() != bytes)
+    return error(Code::kCorrupt, "{}: {} bytes, the manifest says {}", path, content.size(), bytes);
+  return content;
+}
+
 bool is_number(const std::string& name) {
   return name.size() >= 6 && name.size() <= 12 &&
          std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -46,7 +55,7 @@ Status CheckpointStore::remove_leftovers() const {
 }
 
 Status CheckpointStore::add_advice(const Status& status, uint64_t bad) const {
-  if (status.code() != Code::kCorrupt && status.code() != Code::kNotFound) return status;
+  if (status.code() == Code::kIo) return status;  // the disk failed, not the file
   std::vector<std::string> others;
   for (const uint64_t number : committed())
     if (number != bad) others.push_back(path_of(number));
@@ -79,12 +88,8 @@ Result<Manifest> CheckpointStore::load(uint64_t number) const {
 
 Result<std::string> CheckpointStore::read(const Manifest& manifest, const FileInfo& file) const {
   const std::string path = join_path(path_of(manifest.number), file.name);
-  auto content = read_whole_file(path, file.bytes);
+  auto content = read_sized(path, file.bytes);
   if (!content.is_ok()) return add_advice(content.status(), manifest.number);
-  if (content.value().size() != file.bytes)
-    return add_advice(error(Code::kCorrupt, "{}: {} bytes, the manifest says {}", path,
-                            content.value().size(), file.bytes),
-                      manifest.number);
   if (hash_bytes(content.value()) != file.hash)
     return add_advice(error(Code::kCorrupt, "{}: checksum does not match the manifest", path),
                       manifest.number);
@@ -94,7 +99,7 @@ Result<std::string> CheckpointStore::read(const Manifest& manifest, const FileIn
 Result<ShardImage> CheckpointStore::read_shard(const Manifest& manifest, size_t shard) const {
   const ShardEntry& entry = manifest.shards[shard];
   const std::string path = join_path(path_of(manifest.number), entry.file.name);
-  auto content = read_whole_file(path, entry.file.bytes);
+  auto content = read_sized(path, entry.file.bytes);
   if (!content.is_ok()) return add_advice(content.status(), manifest.number);
   auto image = decode_shard(path, content.value());
   if (!image.is_ok()) return add_advice(image.status(), manifest.number);

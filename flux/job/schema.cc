@@ -179,7 +179,7 @@ void add_schedule_fields(Section* s) {
       .defaults_to("one pass over data.train");
   s->value<D>(
        "epochs", [](D & d) -> auto& { return d.job.epochs; }, "Times each pass is trained.")
-      .between(1, 100'000);
+      .between(1, 65535);
   s->value<D>(
        "phases", [](D & d) -> auto& { return d.job.phases; },
        "Phases run over the data of each pass, in this order.")

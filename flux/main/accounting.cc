@@ -28,7 +28,7 @@ void account_by_key(const Server& server, std::span<const ClosedPass> passes, Ac
 }  // namespace
 
 Accounting account(const Server& server, std::span<const ClosedPass> passes, uint32_t slots,
-                   bool key_per_example) {
+                   bool key_per_example, uint64_t partly) {
   Accounting sum;
   for (const ClosedPass& pass : passes) {
     sum.expected += pass.records * pass.repeats;
@@ -38,16 +38,17 @@ Accounting account(const Server& server, std::span<const ClosedPass> passes, uin
   if (key_per_example) {
     account_by_key(server, passes, &sum);
   } else {
-    const uint64_t occurrences = (sum.expected - sum.skipped) * slots;
+    const uint64_t least = (sum.expected - sum.skipped) * slots;
+    const uint64_t most = least + partly * slots;
     const auto examples = [&](uint64_t n) { return slots == 0 ? n : (n + slots - 1) / slots; };
-    if (totals.occurrences > occurrences) sum.doubled = examples(totals.occurrences - occurrences);
-    if (totals.occurrences < occurrences) sum.lost = examples(occurrences - totals.occurrences);
+    if (totals.occurrences > most) sum.doubled = examples(totals.occurrences - most);
+    if (totals.occurrences < least) sum.lost = examples(least - totals.occurrences);
   }
   // Dense shards count examples, too: the worst of them stands.
   if (totals.dense_examples_max > 0) {
     const uint64_t due = sum.expected - sum.skipped;
-    if (totals.dense_examples_max > due)
-      sum.doubled = std::max(sum.doubled, totals.dense_examples_max - due);
+    if (totals.dense_examples_max > due + partly)
+      sum.doubled = std::max(sum.doubled, totals.dense_examples_max - due - partly);
     if (totals.dense_examples_min < due)
       sum.lost = std::max(sum.lost, due - totals.dense_examples_min);
   }

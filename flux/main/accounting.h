@@ -23,8 +23,10 @@ struct Accounting {
   bool exact() const { return lost == 0 && doubled == 0; }
 };
 
-// `passes`: every pass that was trained completely.
+// `passes`: every pass that was trained completely, and of an open one what every shard has.
+// `partly`: examples of an open pass that only some shards have. They will be trained again for
+// the others, so any part of them may be in the counters without being lost or doubled.
 Accounting account(const Server& server, std::span<const ClosedPass> passes, uint32_t slots,
-                   bool key_per_example);
+                   bool key_per_example, uint64_t partly);
 
 }  // namespace flux

@@ -52,6 +52,11 @@ Status check_same_job(const Embedded& e, const Manifest& found) {
       differences.push_back(
           fmt::format("passes.{}: '{}' in the checkpoint, '{}' in the job", p, then, now));
   }
+  const size_t open = found.closed.size();
+  const std::string now = open < e.job.passes.size() ? e.job.passes[open].name : "nothing";
+  if (found.geometry != 0 && found.open_pass != now)
+    differences.push_back(fmt::format("passes.{}: '{}' is open in the checkpoint, '{}' in the job",
+                                      open, found.open_pass, now));
   if (differences.empty()) return Status::ok();
   return invalid(
       "the checkpoint in {} was made by another model:\n  {}\n"
@@ -76,6 +81,11 @@ Status load_shards(Embedded* e, const Manifest& manifest) {
     });
   for (std::thread& thread : threads) thread.join();
   for (const Status& result : results) FLUX_RETURN_IF_ERROR(result);
+  // Files that only training needs are checked by everybody: a bad checkpoint is bad for all.
+  for (const FileInfo& file : manifest.files) {
+    const auto content = e->store().read(manifest, file);
+    if (!content.is_ok()) return content.status();
+  }
   e->server->close_below(static_cast<uint32_t>(manifest.closed.size()));
   return Status::ok();
 }

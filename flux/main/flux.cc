@@ -47,10 +47,11 @@ int usage_error(const CLI::App& app, const CLI::ParseError& failure, int argc, c
   if (failure.get_exit_code() == 0) return app.exit(failure);  // --help, --version
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  std::string hint;
+  std::string what = failure.what();
+  if (argc < 2) what = "no command";
   if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty())
-    hint = did_you_mean(argv[1], names);
-  fmt::print(stderr, "flux: {}{}\ntry 'flux --help'\n", failure.what(), hint);
+    what = fmt::format("unknown command '{}'{}", argv[1], did_you_mean(argv[1], names));
+  fmt::print(stderr, "flux: {}\ncommands: {}; try 'flux --help'\n", what, join(names, ", "));
   return 2;
 }
 

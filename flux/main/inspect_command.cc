@@ -26,7 +26,8 @@ Result<Found> find_checkpoint(const std::string& path) {
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   if (path_exists(join_path(folder, "manifest.json"))) {
     const std::string name = folder.substr(folder.find_last_of('/') + 1);
-    if (name.empty() || name.find_first_not_of("0123456789") != std::string::npos)
+    if (name.size() < 6 || name.size() > 12 ||
+        name.find_first_not_of("0123456789") != std::string::npos)
       return invalid("{} is not named like a checkpoint (000001)", folder);
     return Found{parent_folder(folder), std::stoull(name)};
   }

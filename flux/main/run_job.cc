@@ -41,8 +41,13 @@ class JobRun {
     FLUX_RETURN_IF_ERROR(open());
     FLUX_RETURN_IF_ERROR(build_worker());
     const auto first = static_cast<uint32_t>(closed_.size());
-    for (uint32_t p = first; p < e_->job.passes.size() && !stopped(); ++p)
+    // A pass that the checkpoint has open is opened even if we were asked to stop meanwhile: the
+    // accounting at the end needs its cut.
+    const bool reopen = e_->restored && e_->restored->geometry != 0;
+    for (uint32_t p = first; p < e_->job.passes.size(); ++p) {
+      if (stopped() && !(reopen && p == first)) break;
       FLUX_RETURN_IF_ERROR(run_pass(p));
+    }
     return finish();
   }
 
@@ -52,6 +57,9 @@ class JobRun {
 
   Status open() {
     FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(job_.output));
+    // Before anything is removed or trained for hours: a mistyped file name.
+    FLUX_RETURN_IF_ERROR(expand_globs(job_.test).status());
+    if (options_.fresh) FLUX_RETURN_IF_ERROR(expand_globs(job_.passes[0].train).status());
     if (options_.fresh)
       for (const char* name : {"checkpoints", "geometry", "curve.tsv", "curve.svg", "summary.json"})
         FLUX_RETURN_IF_ERROR(remove_all(in_output(name)));
@@ -141,14 +149,16 @@ class JobRun {
             static_cast<uint16_t>(e_->job.epochs)};
   }
 
-  // Examples of this pass that every shard has, from the ledgers.
-  uint64_t examples_applied(uint32_t pass) const {
+  // Examples of this pass that every shard has, or (`by_any`) at least one, from the ledgers.
+  uint64_t examples_applied(uint32_t pass, bool by_any = false) const {
     const Geometry& geometry = dataset_->geometry();
+    const auto blocks = static_cast<uint32_t>(geometry.blocks.size());
     uint64_t sum = 0;
     for (uint32_t i = 0; i < schedule().sections(); ++i) {
-      const auto marked = e_->server->marked_by_all(
-          schedule().section(pass, i), static_cast<uint32_t>(geometry.blocks.size()));
-      for (uint32_t b = 0; b < marked.size(); ++b)
+      const BlockId section = schedule().section(pass, i);
+      const auto marked = by_any ? e_->server->marked_by_any(section, blocks)
+                                 : e_->server->marked_by_all(section, blocks);
+      for (uint32_t b = 0; b < blocks; ++b)
         for (uint32_t j = 0; j < geometry.batches_in(b); ++j)
           if ((marked[b] >> j) & 1) sum += geometry.batch_records(b, j);
     }
@@ -252,7 +262,7 @@ class JobRun {
   }
 
   Result<Summary> finish() {
-    if (closed_.size() == e_->job.passes.size() && !metrics_ && !stopped()) {
+    if (closed_.size() == e_->job.passes.size() && !dataset_) {
       reporter_->say("every pass of this job is closed: nothing to train");
       FLUX_RETURN_IF_ERROR(evaluate_pass());
     }
@@ -281,14 +291,15 @@ class JobRun {
     s.train_auc = progress.metrics.auc();
     s.train_logloss = progress.metrics.log_loss();
     std::vector<ClosedPass> passes = closed_;
-    if (s.state == "stopped" && dataset_) {
+    uint64_t partly = 0;
+    if (dataset_ && pass_ >= closed_.size()) {
       // An open pass counts with what the ledgers say was applied; the counters must agree.
-      ClosedPass open{"open", examples_applied(pass_), 1, 0, 0};
-      passes.push_back(open);
+      passes.push_back({"open", examples_applied(pass_), 1, 0, 0});
+      partly = examples_applied(pass_, true) - passes.back().records;
     }
     const FeatureCounts features = feature_counts(e_->job.data);
     s.accounting = account(*e_->server, passes, features.slots,
-                           e_->job.data.key_per_example && s.state == "complete");
+                           e_->job.data.key_per_example && s.state == "complete", partly);
     s.rows = e_->rows();
     s.resumed_from = resumed_from_;
     s.precision = precision_name(e_->precision);
@@ -311,8 +322,9 @@ class JobRun {
     if (!stages.empty()) reporter_->say("time by stage: " + stages);
     reporter_->say(accounting_line(s));
     const std::string model = last_checkpoint_.empty() ? resumed_from_ : last_checkpoint_;
-    reporter_->say(fmt::format("model: {} ({} rows)\ncurve: {}", model, with_commas(s.rows),
-                               in_output("curve.svg")));
+    if (!model.empty())
+      reporter_->say(fmt::format("model: {} ({} rows)\ncurve: {}", model, with_commas(s.rows),
+                                 in_output("curve.svg")));
     if (s.state == "stopped")
       reporter_->say(fmt::format("stopped; to go on: {}", options_.resume_command));
   }

@@ -31,4 +31,15 @@ std::vector<uint32_t> Server::marked_by_all(const BlockId& section, uint32_t blo
   return all;
 }
 
+std::vector<uint32_t> Server::marked_by_any(const BlockId& section, uint32_t blocks) const {
+  std::vector<uint32_t> any(blocks, 0);
+  for (const auto& shard : shards_) {
+    const std::lock_guard lock(shard->mutex);
+    BlockId id = section;
+    for (id.block = 0; id.block < blocks; ++id.block)
+      any[id.block] |= shard->replica.ledger().marked(id);
+  }
+  return any;
+}
+
 }  // namespace flux

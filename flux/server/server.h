@@ -58,6 +58,10 @@ class Server final : public ServerPort, public ServerControlPort {
   std::vector<uint32_t> marked_by_all(const BlockId& section, uint32_t blocks) const override;
   Result<std::vector<SavedShard>> save(const std::string& folder, uint64_t number) override;
 
+  // Like marked_by_all(), but the batches that at least one shard has. After a restore a batch may
+  // be on some shards only; it is trained again for the others.
+  std::vector<uint32_t> marked_by_any(const BlockId& section, uint32_t blocks) const;
+
   // Before training.
   void init_dense(std::span<const float> parameters);
   Status load(const ShardImage& image);
