@@ -44,8 +44,10 @@ ShardAnswer Server::push_one(const PushRequest& request, size_t i) {
 void Server::push(const PushRequest& request, std::function<void(const PushReply&)> done) {
   PushReply reply;
   reply.answers.reserve(request.shards.size());
-  for (size_t i = 0; i < request.shards.size(); ++i)
+  for (size_t i = 0; i < request.shards.size(); ++i) {
+    prefetch_ahead(request.keys, request.shards, i);
     reply.answers.push_back(push_one(request, i));
+  }
   done(reply);
 }
 

@@ -93,6 +93,7 @@ class Server final : public ServerPort, public ServerControlPort {
   explicit Server(const ServerOptions& options) : options_(options) {}
   ShardImage image_of(const Shard& shard) const;
   void build_shards();
+  void prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> shards, size_t i) const;
   ShardAnswer push_one(const PushRequest& request, size_t i);
   static uint64_t payload_hash(const PushRequest& request, const Shard& shard,
                                std::span<const uint32_t> dims);
