@@ -59,10 +59,7 @@ class JobRun {
     FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(job_.output));
     // Before anything is removed or trained for hours: a mistyped file name.
     FLUX_RETURN_IF_ERROR(expand_globs(job_.test).status());
-    if (options_.fresh) FLUX_RETURN_IF_ERROR(expand_globs(job_.passes[0].train).status());
-    if (options_.fresh)
-      for (const char* name : {"checkpoints", "geometry", "curve.tsv", "curve.svg", "summary.json"})
-        FLUX_RETURN_IF_ERROR(remove_all(in_output(name)));
+    if (options_.fresh) FLUX_RETURN_IF_ERROR(forget());
     FLUX_RETURN_IF_ERROR(CheckpointStore(in_output("checkpoints")).remove_leftovers());
     FLUX_ASSIGN_OR_RETURN(e_, open_embedded(job_, false));
     reporter_ = std::make_unique<Reporter>(options_.terminal, in_output("curve.tsv"));
@@ -75,6 +72,15 @@ class JobRun {
     reporter_->say(fmt::format("resumed from {} of {}: {} passes closed, {} rows ({:.1f} s)",
                                resumed_from_, e_->restored->created, closed_.size(),
                                with_commas(e_->rows()), e_->restore_s));
+    return Status::ok();
+  }
+
+  Status forget() {
+    FLUX_RETURN_IF_ERROR(expand_globs(job_.passes[0].train).status());
+    // One by one, manifest first: killed on the way, what is left is whole.
+    FLUX_RETURN_IF_ERROR(CheckpointStore(in_output("checkpoints")).prune(0));
+    for (const char* name : {"checkpoints", "geometry", "curve.tsv", "curve.svg", "summary.json"})
+      FLUX_RETURN_IF_ERROR(remove_all(in_output(name)));
     return Status::ok();
   }
 
