@@ -117,7 +117,22 @@ class JobRun {
           geometry.to_json()));
     }
     FLUX_ASSIGN_OR_RETURN(dataset_, Dataset::open(geometry, e_->job.data));
+    FLUX_RETURN_IF_ERROR(check_epochs(pass));
     return e_->server->open_pass(pass, geometry.hash());
+  }
+
+  // Epochs may be added to an open pass, but what was trained cannot be taken back.
+  Status check_epochs(uint32_t pass) const {
+    const auto blocks = static_cast<uint32_t>(dataset_->geometry().blocks.size());
+    for (uint16_t phase = 0; phase < schedule().phases; ++phase)
+      for (const uint32_t mask :
+           e_->server->marked_by_any({pass, phase, schedule().epochs, 0}, blocks))
+        if (mask != 0)
+          return invalid(
+              "pass {} was trained for more than {} epochs already\n"
+              "set epochs back until the pass is closed, or start over with --fresh",
+              e_->job.passes[pass].name, schedule().epochs);
+    return Status::ok();
   }
 
   Result<Geometry> frozen_geometry(const std::vector<std::string>& files) {
