@@ -60,7 +60,7 @@ class JobRun {
     // Before anything is removed or trained for hours: a mistyped file name.
     FLUX_RETURN_IF_ERROR(expand_globs(job_.test).status());
     if (options_.fresh) FLUX_RETURN_IF_ERROR(forget());
-    FLUX_RETURN_IF_ERROR(CheckpointStore(in_output("checkpoints")).remove_leftovers());
+    FLUX_RETURN_IF_ERROR(remove_leftovers());
     FLUX_ASSIGN_OR_RETURN(e_, open_embedded(job_, false));
     reporter_ = std::make_unique<Reporter>(options_.terminal, in_output("curve.tsv"));
     reporter_->say(fmt::format("job {}: {} tables, {} dense parameters, {} threads, {}", job_.name,
@@ -73,6 +73,16 @@ class JobRun {
                                resumed_from_, e_->restored->created, closed_.size(),
                                with_commas(e_->rows()), e_->restore_s));
     return Status::ok();
+  }
+
+  // Of a run that was killed. Only names that we write: the folder may hold a person's files.
+  Status remove_leftovers() {
+    for (const char* name : {"curve.tsv", "curve.svg", "summary.json"})
+      FLUX_RETURN_IF_ERROR(remove_all(in_output(name) + std::string(kTemporarySuffix)));
+    const std::string cuts = in_output("geometry");
+    for (const std::string& name : list_folder(cuts))
+      if (name.ends_with(kTemporarySuffix)) FLUX_RETURN_IF_ERROR(remove_all(join_path(cuts, name)));
+    return CheckpointStore(in_output("checkpoints")).remove_leftovers();
   }
 
   Status forget() {
