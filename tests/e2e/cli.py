@@ -112,7 +112,8 @@ class Cli(Case):
         """What a kill after the last checkpoint leaves behind; a person's own files stay."""
         write_data(self.folder / "train.tsv", 20)
         self.flux("run", *self.job())
-        ours = ("curve.tsv.tmp", "curve.svg.tmp", "summary.json.tmp", "geometry/pass-00000.json.tmp")
+        ours = ("curve.tsv.tmp", "curve.svg.tmp", "summary.json.tmp",
+                "geometry/pass-00000.json.tmp")
         for name in (*ours, "notes.tmp"):
             (self.folder / "out" / name).write_text("half")
         self.assertIn("nothing to train", self.flux("run", *self.job()).out)
