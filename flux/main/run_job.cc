@@ -59,11 +59,8 @@ class JobRun {
     FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(job_.output));
     // Before anything is removed or trained for hours: a mistyped file name.
     FLUX_RETURN_IF_ERROR(expand_globs(job_.test).status());
-    if (options_.fresh) FLUX_RETURN_IF_ERROR(expand_globs(job_.passes[0].train).status());
-    if (options_.fresh)
-      for (const char* name : {"checkpoints", "geometry", "curve.tsv", "curve.svg", "summary.json"})
-        FLUX_RETURN_IF_ERROR(remove_all(in_output(name)));
-    FLUX_RETURN_IF_ERROR(CheckpointStore(in_output("checkpoints")).remove_leftovers());
+    if (options_.fresh) FLUX_RETURN_IF_ERROR(forget());
+    FLUX_RETURN_IF_ERROR(remove_leftovers());
     FLUX_ASSIGN_OR_RETURN(e_, open_embedded(job_, false));
     reporter_ = std::make_unique<Reporter>(options_.terminal, in_output("curve.tsv"));
     reporter_->say(fmt::format("job {}: {} tables, {} dense parameters, {} threads, {}", job_.name,
@@ -75,6 +72,25 @@ class JobRun {
     reporter_->say(fmt::format("resumed from {} of {}: {} passes closed, {} rows ({:.1f} s)",
                                resumed_from_, e_->restored->created, closed_.size(),
                                with_commas(e_->rows()), e_->restore_s));
+    return Status::ok();
+  }
+
+  // Of a run that was killed. Only names that we write: the folder may hold a person's files.
+  Status remove_leftovers() {
+    for (const char* name : {"curve.tsv", "curve.svg", "summary.json"})
+      FLUX_RETURN_IF_ERROR(remove_all(in_output(name) + std::string(kTemporarySuffix)));
+    const std::string cuts = in_output("geometry");
+    for (const std::string& name : list_folder(cuts))
+      if (name.ends_with(kTemporarySuffix)) FLUX_RETURN_IF_ERROR(remove_all(join_path(cuts, name)));
+    return CheckpointStore(in_output("checkpoints")).remove_leftovers();
+  }
+
+  Status forget() {
+    FLUX_RETURN_IF_ERROR(expand_globs(job_.passes[0].train).status());
+    // One by one, manifest first: killed on the way, what is left is whole.
+    FLUX_RETURN_IF_ERROR(CheckpointStore(in_output("checkpoints")).prune(0));
+    for (const char* name : {"checkpoints", "geometry", "curve.tsv", "curve.svg", "summary.json"})
+      FLUX_RETURN_IF_ERROR(remove_all(in_output(name)));
     return Status::ok();
   }
 
@@ -111,7 +127,22 @@ class JobRun {
           geometry.to_json()));
     }
     FLUX_ASSIGN_OR_RETURN(dataset_, Dataset::open(geometry, e_->job.data));
+    FLUX_RETURN_IF_ERROR(check_epochs(pass));
     return e_->server->open_pass(pass, geometry.hash());
+  }
+
+  // Epochs may be added to an open pass, but what was trained cannot be taken back.
+  Status check_epochs(uint32_t pass) const {
+    const auto blocks = static_cast<uint32_t>(dataset_->geometry().blocks.size());
+    for (uint16_t phase = 0; phase < schedule().phases; ++phase)
+      for (const uint32_t mask :
+           e_->server->marked_by_any({pass, phase, schedule().epochs, 0}, blocks))
+        if (mask != 0)
+          return invalid(
+              "pass {} was trained for more than {} epochs already\n"
+              "set epochs back until the pass is closed, or start over with --fresh",
+              e_->job.passes[pass].name, schedule().epochs);
+    return Status::ok();
   }
 
   Result<Geometry> frozen_geometry(const std::vector<std::string>& files) {

@@ -108,6 +108,18 @@ class Cli(Case):
         self.assertIn("resumed from out/checkpoints/", again.out)
         self.assertIn("test: 200 examples", again.out)
 
+    def test_leftovers_are_removed_though_nothing_is_trained(self) -> None:
+        """What a kill after the last checkpoint leaves behind; a person's own files stay."""
+        write_data(self.folder / "train.tsv", 20)
+        self.flux("run", *self.job())
+        ours = ("curve.tsv.tmp", "curve.svg.tmp", "summary.json.tmp",
+                "geometry/pass-00000.json.tmp")
+        for name in (*ours, "notes.tmp"):
+            (self.folder / "out" / name).write_text("half")
+        self.assertIn("nothing to train", self.flux("run", *self.job()).out)
+        left = [path.name for path in (self.folder / "out").rglob("*.tmp")]
+        self.assertEqual(left, ["notes.tmp"])
+
     def test_output_in_use(self) -> None:
         write_data(self.folder / "train.tsv", 1000)
         command = ["run", *self.job(epochs=60000)]

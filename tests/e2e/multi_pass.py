@@ -103,6 +103,22 @@ class MultiPass(Case):
         done = self.flux("run", "job.yaml", code=None)
         self.assert_refused(done, "passes.1: 'tuesday' in the checkpoint, 'nothing' in the job")
 
+    def test_epochs_of_an_open_pass(self) -> None:
+        """More of them are welcome; fewer than were trained are refused, not called doubled."""
+        self.write_job("monday", epochs=1000)
+        running = self.start("run", "job.yaml")
+        self.wait_checkpoint("out", running)
+        running.signal(signal.SIGINT)
+        self.assertEqual(running.finish().code, 130)
+        trained = self.summary("out")["expected"] / RECORDS["monday"]
+        self.assertGreater(trained, 1)
+        self.write_job("monday", epochs=1)
+        done = self.flux("run", "job.yaml", code=None)
+        self.assert_refused(done, "pass monday was trained for more than 1 epochs", "--fresh")
+        self.write_job("monday", epochs=1001)
+        self.flux("run", "job.yaml")
+        self.assert_exact("out", 1001 * RECORDS["monday"])
+
     def test_open_pass_is_not_exchanged(self) -> None:
         self.write_job("monday", "tuesday", epochs=400)
         running = self.start("run", "job.yaml")
