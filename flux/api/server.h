@@ -26,9 +26,9 @@ struct ShardedKeys {
 struct PullRequest {
   uint64_t incarnation = 0;
   std::span<const ShardId> shards;
-  ShardedKeys keys;            // the same for every table
-  std::span<float*> tables;    // table t: rows -> tables[t] + position * dim
-  float* dense = nullptr;      // flat dense vector; null: not wanted
+  ShardedKeys keys;          // the same for every table
+  std::span<float*> tables;  // table t: rows -> tables[t] + position * dim
+  float* dense = nullptr;    // flat dense vector; null: not wanted
 };
 
 struct PullReply {

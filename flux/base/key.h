@@ -12,7 +12,9 @@ using Key = uint64_t;
 
 // Both the shard map and a shard's index draw from this hash: the shard uses its high half, the
 // index its low half.
-constexpr uint64_t key_hash(Key key) { return mix64(key); }
+constexpr uint64_t key_hash(Key key) {
+  return mix64(key);
+}
 
 constexpr uint32_t shard_of_hash(uint64_t hash, uint32_t shards) {
   return static_cast<uint32_t>(((hash >> 32) * shards) >> 32);

@@ -1,6 +1,7 @@
 #include "flux/checkpoint/manifest.h"
 
 #include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "flux/base/hash.h"
@@ -11,8 +12,12 @@ namespace {
 using nlohmann::json;
 constexpr int kVersion = 1;
 
-std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
-uint64_t from_hex(const json& j) { return std::stoull(j.get<std::string>(), nullptr, 16); }
+std::string hex(uint64_t value) {
+  return fmt::format("{:016x}", value);
+}
+uint64_t from_hex(const json& j) {
+  return std::stoull(j.get<std::string>(), nullptr, 16);
+}
 
 json file_json(const FileInfo& file) {
   return {{"name", file.name}, {"bytes", file.bytes}, {"hash", hex(file.hash)}};
@@ -94,7 +99,9 @@ std::string with_checksum(json j) {
 
 }  // namespace
 
-std::string encode_manifest(const Manifest& manifest) { return with_checksum(body(manifest)); }
+std::string encode_manifest(const Manifest& manifest) {
+  return with_checksum(body(manifest));
+}
 
 Result<Manifest> decode_manifest(const std::string& path, std::string_view text) {
   try {
@@ -125,8 +132,8 @@ std::vector<std::string> model_differences(const std::map<std::string, std::stri
     if (at == job.end()) {
       out.push_back(fmt::format("{}: {} in the checkpoint, absent from the job", name, value));
     } else if (at->second != value) {
-      out.push_back(fmt::format("{}: {} in the checkpoint, {} in the job", name, value,
-                                at->second));
+      out.push_back(
+          fmt::format("{}: {} in the checkpoint, {} in the job", name, value, at->second));
     }
   }
   for (const auto& [name, value] : job)

@@ -20,8 +20,8 @@ namespace flux {
 // One closed pass, for the accounting over the whole life of a model.
 struct ClosedPass {
   std::string name;
-  uint64_t records = 0;      // examples in its data
-  uint32_t repeats = 1;      // phases x epochs
+  uint64_t records = 0;  // examples in its data
+  uint32_t repeats = 1;  // phases x epochs
   uint64_t geometry = 0;
   uint64_t skipped_examples = 0;
   bool operator==(const ClosedPass&) const = default;
@@ -35,17 +35,17 @@ struct ShardEntry {
 };
 
 struct Manifest {
-  uint64_t number = 0;        // of the checkpoint, rising
-  std::string created;        // UTC, for people
+  uint64_t number = 0;  // of the checkpoint, rising
+  std::string created;  // UTC, for people
   std::string job;
   uint64_t incarnation = 0;
   ShardEpoch epoch;
   // What must be equal for the rows to mean the same, by dotted name ("tables.embedding.dim").
   std::map<std::string, std::string> model;
   std::vector<ClosedPass> closed;
-  uint64_t geometry = 0;      // of the open pass; 0: none is open
-  std::string open_pass;      // its name
-  uint64_t examples = 0;      // of the open pass that every shard has
+  uint64_t geometry = 0;  // of the open pass; 0: none is open
+  std::string open_pass;  // its name
+  uint64_t examples = 0;  // of the open pass that every shard has
   std::vector<ShardEntry> shards;
   std::vector<FileInfo> files;  // the rest: "geometry.json"
 };

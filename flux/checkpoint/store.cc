@@ -59,11 +59,10 @@ Status CheckpointStore::add_advice(const Status& status, uint64_t bad) const {
   std::vector<std::string> others;
   for (const uint64_t number : committed())
     if (number != bad) others.push_back(path_of(number));
-  const std::string advice =
-      others.empty()
-          ? "there is no other checkpoint; --fresh starts over"
-          : fmt::format("move {} away to go on from {}; --fresh starts over", path_of(bad),
-                        join(others, " or "));
+  const std::string advice = others.empty()
+                                 ? "there is no other checkpoint; --fresh starts over"
+                                 : fmt::format("move {} away to go on from {}; --fresh starts over",
+                                               path_of(bad), join(others, " or "));
   return Status(Code::kCorrupt, status.message() + "\n" + advice);
 }
 
@@ -80,9 +79,8 @@ Result<Manifest> CheckpointStore::load(uint64_t number) const {
   auto manifest = decode_manifest(path, text.value());
   if (!manifest.is_ok()) return add_advice(manifest.status(), number);
   if (manifest.value().number != number)
-    return add_advice(error(Code::kCorrupt, "{}: says it is number {}", path,
-                            manifest.value().number),
-                      number);
+    return add_advice(
+        error(Code::kCorrupt, "{}: says it is number {}", path, manifest.value().number), number);
   return manifest;
 }
 
@@ -106,8 +104,8 @@ Result<ShardImage> CheckpointStore::read_shard(const Manifest& manifest, size_t 
   const ShardReplica& replica = image.value().replica;
   if (hash_bytes(content.value()) != entry.file.hash || replica.op() != entry.op ||
       replica.stream_hash() != entry.stream_hash)
-    return add_advice(
-        error(Code::kCorrupt, "{}: not the file that the manifest names", path), manifest.number);
+    return add_advice(error(Code::kCorrupt, "{}: not the file that the manifest names", path),
+                      manifest.number);
   return image;
 }
 

@@ -21,10 +21,10 @@ class KeyPlan {
   void build(std::span<const uint64_t> keys);
 
   size_t unique() const { return unique_; }
-  const std::vector<uint64_t>& keys() const { return keys_; }        // [unique], by shard
-  const std::vector<uint32_t>& counts() const { return counts_; }    // occurrences of each
-  const std::vector<uint32_t>& begin() const { return begin_; }      // [shards + 1]
-  const std::vector<uint32_t>& index() const { return index_; }      // occurrence -> position
+  const std::vector<uint64_t>& keys() const { return keys_; }      // [unique], by shard
+  const std::vector<uint32_t>& counts() const { return counts_; }  // occurrences of each
+  const std::vector<uint32_t>& begin() const { return begin_; }    // [shards + 1]
+  const std::vector<uint32_t>& index() const { return index_; }    // occurrence -> position
   ShardedKeys sharded() const { return {keys_.data(), begin_.data()}; }
 
  private:

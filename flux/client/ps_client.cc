@@ -62,7 +62,9 @@ void PsClient::send(const PushAction& action) {
 void PsClient::perform(std::vector<PushAction> actions) {
   for (const PushAction& action : actions) {
     switch (action.kind) {
-      case PushAction::Kind::kSend: send(action); break;
+      case PushAction::Kind::kSend:
+        send(action);
+        break;
       case PushAction::Kind::kRelease: {
         auto node = works_.extract(action.seq);
         if (node && node.mapped().released) node.mapped().released();

@@ -9,10 +9,14 @@ namespace flux {
 
 const char* block_state_name(BlockState state) {
   switch (state) {
-    case BlockState::kTodo: return "TODO";
-    case BlockState::kPending: return "PENDING";
-    case BlockState::kApplied: return "APPLIED";
-    case BlockState::kDone: return "DONE";
+    case BlockState::kTodo:
+      return "todo";
+    case BlockState::kPending:
+      return "pending";
+    case BlockState::kApplied:
+      return "applied";
+    case BlockState::kDone:
+      return "done";
   }
   return "unknown";
 }

@@ -1,10 +1,10 @@
 // BlockQueue: the blocks of one (pass, phase, epoch) and where each stands.
 //
-//   TODO -> PENDING (leased) -> APPLIED (every shard has it) -> DONE (replicated or durable)
+//   todo -> pending (leased) -> applied (every shard has it) -> done (replicated or durable)
 //
 // States are derived from the shards' own reports; what workers report is a hint that moves a
-// block on sooner. Any restore or change of owners recomputes them, so APPLIED and DONE can go back
-// to TODO. A lease carries the mask of batches that every shard already has safely; only the rest
+// block on sooner. Any restore or change of owners recomputes them, so applied and done can go back
+// to todo. A lease carries the mask of batches that every shard already has safely; only the rest
 // is trained again.
 // Pure: events in, answers out; no clock, thread or file. Not thread-safe.
 #pragma once
@@ -41,13 +41,14 @@ class BlockQueue {
   // durable. Recomputes every state; leases stay with their workers.
   void recompute(std::span<const uint32_t> marked_by_all, bool safe);
 
-  // The next block for a worker, or false when nothing is TODO.
+  // The next block for a worker, or false when nothing is to do.
   bool lease(WorkerId worker, BlockLease* out);
   // A worker saw every shard acknowledge one batch of a block it trained.
   void batch_applied(const BatchId& id);
-  // The worker is gone or gives back what it holds: PENDING blocks return to the front of TODO.
+  // The worker is gone or gives back what it holds: pending blocks return to the front of the
+  // queue.
   void release(WorkerId worker);
-  // Everything APPLIED by now is in a committed manifest or replicated.
+  // Everything applied by now is in a committed manifest or replicated.
   void all_applied_are_safe();
 
   bool all_applied() const { return applied_ + done_ == states_.size(); }

@@ -7,6 +7,7 @@
 // for records. Nothing is skipped silently.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -52,9 +53,9 @@ class BlockReader {
 class Dataset {
  public:
   virtual ~Dataset() = default;
-  // Cuts `files` anew.
+  // Cuts `files` anew; kCancelled soon after *stop (if given) turns true.
   static Result<Geometry> scan(std::span<const std::string> files, const DataOptions& options,
-                               unsigned threads);
+                               unsigned threads, const std::atomic<bool>* stop = nullptr);
   // Opens files as an earlier scan cut them; kStale (with the differences) if a file has changed
   // its size since.
   static Result<std::unique_ptr<Dataset>> open(const Geometry& geometry,

@@ -1,4 +1,5 @@
-// Newlines in memory, at the speed of memory. Pure functions; safe everywhere.
+// Newlines in memory, at the speed of memory: counting them, finding the n-th, listing line starts.
+// Pure functions; safe everywhere.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// What scan() and open() both need to know of DataOptions, and their bounds. Pure functions.
+// What scan() and open() both need to know of DataOptions, and their bounds.
+// Pure functions. Failure: kInvalid that names the option, its value and what is allowed.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
 // Runs independent pieces of work on a few threads and joins them: the scan's only threading.
+// Threads: its own, joined before it returns. Failure: the first Status of any piece.
 #pragma once
 
 #include <algorithm>

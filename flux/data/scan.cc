@@ -96,6 +96,11 @@ Result<FileScan> open_file(const std::string& path) {
   return scan;
 }
 
+Status check_stop(const std::atomic<bool>* stop) {
+  if (stop == nullptr || !stop->load(std::memory_order_relaxed)) return Status::ok();
+  return error(Code::kCancelled, "stopped while reading the data");
+}
+
 Status count_part(FileScan* scan, uint64_t part) {
   Buffer<char> text(kChunkBytes);
   const uint64_t end = std::min<uint64_t>((part + 1) * kPartChunks, scan->chunks.size());
@@ -106,12 +111,13 @@ Status count_part(FileScan* scan, uint64_t part) {
   return Status::ok();
 }
 
-Status count_gzip(FileScan* scan, uint32_t batch_size) {
+Status count_gzip(FileScan* scan, uint32_t batch_size, const std::atomic<bool>* stop) {
   Buffer<char> text(kChunkBytes);
   GzipStream stream(scan->file, false);
   FLUX_RETURN_IF_ERROR(stream.start(GzipPoint{}));
   LineCounter counter;
   for (size_t n = kChunkBytes; n == kChunkBytes;) {
+    FLUX_RETURN_IF_ERROR(check_stop(stop));
     FLUX_ASSIGN_OR_RETURN(n, stream.read(text.data(), kChunkBytes));
     const Chunk chunk = look_at(text.data(), n);
     const uint64_t before = counter.newlines();
@@ -137,14 +143,16 @@ struct Piece {
   uint64_t part = 0;
 };
 
-Status count_lines(std::vector<FileScan>* scans, uint32_t batch_size, unsigned threads) {
+Status count_lines(std::vector<FileScan>* scans, uint32_t batch_size, unsigned threads,
+                   const std::atomic<bool>* stop) {
   std::vector<Piece> pieces;
   for (FileScan& scan : *scans) {
     const uint64_t parts = (scan.chunks.size() + kPartChunks - 1) / kPartChunks;
     for (uint64_t part = 0; part < (scan.gzip ? 1 : parts); ++part) pieces.push_back({&scan, part});
   }
-  FLUX_RETURN_IF_ERROR(parallel_for(pieces.size(), threads, [&](size_t i) {
-    return pieces[i].scan->gzip ? count_gzip(pieces[i].scan, batch_size)
+  FLUX_RETURN_IF_ERROR(parallel_for(pieces.size(), threads, [&](size_t i) -> Status {
+    FLUX_RETURN_IF_ERROR(check_stop(stop));
+    return pieces[i].scan->gzip ? count_gzip(pieces[i].scan, batch_size, stop)
                                 : count_part(pieces[i].scan, pieces[i].part);
   }));
   for (FileScan& scan : *scans) {
@@ -238,7 +246,7 @@ Status cut_file(const FileScan& scan, uint32_t file, uint32_t per_block, unsigne
 }  // namespace
 
 Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOptions& options,
-                               unsigned threads) {
+                               unsigned threads, const std::atomic<bool>* stop) {
   FLUX_RETURN_IF_ERROR(check_data_options(options));
   if (files.empty()) return invalid("no data files; name at least one");
   std::vector<FileScan> scans;
@@ -248,7 +256,7 @@ Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOpt
     FLUX_ASSIGN_OR_RETURN(FileScan scan, open_file(path));
     scans.push_back(std::move(scan));
   }
-  FLUX_RETURN_IF_ERROR(count_lines(&scans, options.batch_size, threads));
+  FLUX_RETURN_IF_ERROR(count_lines(&scans, options.batch_size, threads, stop));
   uint64_t records = 0;
   for (const FileScan& scan : scans) records += scan.records;
   const uint32_t per_block = block_batches(records, options.batch_size);

@@ -1,11 +1,11 @@
 #include "flux/main/curve.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <sstream>
+
+#include <fmt/format.h>
 
 #include "flux/base/text.h"
 #include "flux/storage/atomic_file.h"
@@ -35,15 +35,17 @@ Range range_of(const std::vector<CurveRow>& rows, const std::function<double(con
 double x_at(const CurveRow& row, double most) {
   return kLeft + static_cast<double>(row.examples) / most * (kWidth - kLeft - kRight);
 }
-double y_at(double share) { return kHeight - kBottom - share * (kHeight - kTop - kBottom); }
+double y_at(double share) {
+  return kHeight - kBottom - share * (kHeight - kTop - kBottom);
+}
 
 void draw_line(std::string* out, const std::vector<CurveRow>& rows, double most, const Range& range,
                const std::function<double(const CurveRow&)>& f, const char* color) {
   std::string points;
   for (const CurveRow& row : rows)
     points += fmt::format("{:.1f},{:.1f} ", x_at(row, most), y_at(range.share(f(row))));
-  *out += fmt::format(
-      "<polyline fill='none' stroke='{}' stroke-width='2' points='{}'/>\n", color, points);
+  *out += fmt::format("<polyline fill='none' stroke='{}' stroke-width='2' points='{}'/>\n", color,
+                      points);
 }
 
 void draw_axis(std::string* out, const Range& range, bool left, const char* color,

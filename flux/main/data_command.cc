@@ -1,9 +1,9 @@
 // flux data gen: made data with a known truth.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <thread>
+
+#include <unistd.h>
 
 #include "flux/base/text.h"
 #include "flux/data/criteo_gen.h"
@@ -19,8 +19,9 @@ int gen_criteo_command(const GenArguments& arguments) {
   options.truth_seed = arguments.truth_seed;
   const Status folder = make_folders(parent_folder(arguments.out));
   if (!folder.is_ok()) return report(folder);
-  const unsigned threads =
-      arguments.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : arguments.threads;
+  const unsigned threads = arguments.threads == 0
+                               ? std::max(1U, std::thread::hardware_concurrency())
+                               : arguments.threads;
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   const auto progress = [&](uint64_t done) {
     if (terminal)

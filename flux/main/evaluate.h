@@ -1,4 +1,5 @@
-// Evaluate and predict with an embedded job's current rows. Read-only. Failure: Status.
+// Evaluate and predict with an embedded job's current rows: metrics, and probabilities in order.
+// Read-only; starts its own threads and joins them. Failure: Status of the data or the job.
 #pragma once
 
 #include <span>
@@ -12,8 +13,9 @@
 namespace flux {
 
 // Metrics over `files` (globs); predictions also go to `sink`, in the order of the records, if it
-// is given.
+// is given. kCancelled soon after *stop (if given) turns true.
 Result<BinaryMetrics> evaluate(const Embedded& e, std::span<const std::string> files,
-                               const Predictor::Sink& sink = {});
+                               const Predictor::Sink& sink = {},
+                               const std::atomic<bool>* stop = nullptr);
 
 }  // namespace flux

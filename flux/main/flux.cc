@@ -1,8 +1,9 @@
 // The `flux` binary: flags to options to one command.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "flux/base/cpu.h"
 #include "flux/base/text.h"
@@ -55,6 +56,67 @@ int usage_error(const CLI::App& app, const CLI::ParseError& failure, int argc, c
   return 2;
 }
 
+// Everything the command line can say; one member per sub-command.
+struct Arguments {
+  RunArguments run;
+  JobArguments check, eval;
+  PredictArguments predict;
+  std::string inspect_path;
+  bool verify = false;
+  GenArguments gen;
+};
+
+void add_run(CLI::App* app, Arguments* a, int* exit_code) {
+  CLI::App* run = app->add_subcommand("run", "train a job, or go on with it");
+  add_job_options(run, &a->run.job);
+  add_threads(run, &a->run.job);
+  run->add_flag("--fresh", a->run.fresh, "forget what an earlier run left in the output folder");
+  run->add_option("--summary", a->run.summary, "write the end's figures as JSON to this file");
+  run->callback([=] { *exit_code = run_command(a->run); });
+}
+
+void add_job_commands(CLI::App* app, Arguments* a, int* exit_code) {
+  CLI::App* check = app->add_subcommand("check", "check a job file and print its model");
+  add_job_options(check, &a->check);
+  check->callback([=] { *exit_code = check_command(a->check); });
+
+  CLI::App* schema = app->add_subcommand("schema", "print the JSON Schema of job files");
+  schema->callback([=] { *exit_code = schema_command(); });
+
+  CLI::App* eval = app->add_subcommand("eval", "evaluate the newest checkpoint on data.test");
+  add_job_options(eval, &a->eval);
+  add_threads(eval, &a->eval);
+  eval->callback([=] { *exit_code = eval_command(a->eval); });
+
+  CLI::App* predict = app->add_subcommand("predict", "write one probability per record");
+  add_job_options(predict, &a->predict.job);
+  add_threads(predict, &a->predict.job);
+  predict->add_option("--input", a->predict.input, "data files (default: data.test)");
+  predict->add_option("--out", a->predict.out, "output file (default: standard output)");
+  predict->callback([=] { *exit_code = predict_command(a->predict); });
+
+  CLI::App* inspect = app->add_subcommand("inspect", "show what a checkpoint holds");
+  inspect->add_option("path", a->inspect_path, "output folder, checkpoint or job file")->required();
+  inspect->add_flag("--verify", a->verify, "read every file and check every byte");
+  inspect->callback([=] { *exit_code = inspect_command(a->inspect_path, a->verify); });
+}
+
+void add_data(CLI::App* app, Arguments* a, int* exit_code) {
+  CLI::App* data = app->add_subcommand("data", "make data");
+  data->require_subcommand(1);
+  CLI::App* gen = data->add_subcommand("gen", "generate data with a known truth");
+  gen->require_subcommand(1);
+  CLI::App* criteo = gen->add_subcommand("criteo", "Criteo-like TSV (plain or .gz)");
+  criteo->add_option("--examples", a->gen.examples, "lines")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+  criteo->add_option("--seed", a->gen.seed, "another seed, other examples of the same truth");
+  criteo->add_option("--truth-seed", a->gen.truth_seed, "seed of the hidden truth");
+  criteo->add_option("--threads", a->gen.threads, "threads (0: one per core)")
+      ->check(CLI::Range(0U, 1024U));
+  criteo->add_option("--out", a->gen.out, "file to write")->required();
+  criteo->callback([=] { *exit_code = gen_criteo_command(a->gen); });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -65,65 +127,17 @@ int main(int argc, char** argv) {
   CLI::App app{"flux trains very large sparse models and does not stop.", "flux"};
   app.set_version_flag("--version", std::string("flux ") + kVersion);
   app.require_subcommand(1);
-  app.footer("Examples:\n"
-             "  flux data gen criteo --examples 100000 --out data/train.tsv\n"
-             "  flux run examples/ctr_dnn/job.yaml --set data.train=data/train.tsv\n"
-             "Running a job again goes on where it stopped.");
+  app.footer(
+      "Examples:\n"
+      "  flux data gen criteo --examples 100000 --out data/train.tsv\n"
+      "  flux run examples/ctr_dnn/job.yaml --set data.train=data/train.tsv\n"
+      "Running a job again goes on where it stopped.");
   int exit_code = 0;
-
-  RunArguments run;
-  run.resume_command = resume_command(argc, argv);
-  CLI::App* run_app = app.add_subcommand("run", "train a job, or go on with it");
-  add_job_options(run_app, &run.job);
-  add_threads(run_app, &run.job);
-  run_app->add_flag("--fresh", run.fresh, "forget what an earlier run left in the output folder");
-  run_app->add_option("--summary", run.summary, "write the end's figures as JSON to this file");
-  run_app->callback([&] { exit_code = run_command(run); });
-
-  JobArguments check;
-  CLI::App* check_app = app.add_subcommand("check", "check a job file and print its model");
-  add_job_options(check_app, &check);
-  check_app->callback([&] { exit_code = check_command(check); });
-
-  CLI::App* schema_app = app.add_subcommand("schema", "print the JSON Schema of job files");
-  schema_app->callback([&] { exit_code = schema_command(); });
-
-  JobArguments eval;
-  CLI::App* eval_app = app.add_subcommand("eval", "evaluate the newest checkpoint on data.test");
-  add_job_options(eval_app, &eval);
-  add_threads(eval_app, &eval);
-  eval_app->callback([&] { exit_code = eval_command(eval); });
-
-  PredictArguments predict;
-  CLI::App* predict_app = app.add_subcommand("predict", "write one probability per record");
-  add_job_options(predict_app, &predict.job);
-  add_threads(predict_app, &predict.job);
-  predict_app->add_option("--input", predict.input, "data files (default: data.test)");
-  predict_app->add_option("--out", predict.out, "output file (default: standard output)");
-  predict_app->callback([&] { exit_code = predict_command(predict); });
-
-  std::string inspect_path;
-  bool verify = false;
-  CLI::App* inspect_app = app.add_subcommand("inspect", "show what a checkpoint holds");
-  inspect_app->add_option("path", inspect_path, "output folder, checkpoint or job file")->required();
-  inspect_app->add_flag("--verify", verify, "read every file and check every byte");
-  inspect_app->callback([&] { exit_code = inspect_command(inspect_path, verify); });
-
-  GenArguments gen;
-  CLI::App* data_app = app.add_subcommand("data", "make data");
-  data_app->require_subcommand(1);
-  CLI::App* gen_app = data_app->add_subcommand("gen", "generate data with a known truth");
-  gen_app->require_subcommand(1);
-  CLI::App* criteo_app = gen_app->add_subcommand("criteo", "Criteo-like TSV (plain or .gz)");
-  criteo_app->add_option("--examples", gen.examples, "lines")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
-  criteo_app->add_option("--seed", gen.seed, "another seed, other examples of the same truth");
-  criteo_app->add_option("--truth-seed", gen.truth_seed, "seed of the hidden truth");
-  criteo_app->add_option("--threads", gen.threads, "threads (0: one per core)")
-      ->check(CLI::Range(0U, 1024U));
-  criteo_app->add_option("--out", gen.out, "file to write")->required();
-  criteo_app->callback([&] { exit_code = gen_criteo_command(gen); });
-
+  Arguments arguments;
+  arguments.run.resume_command = resume_command(argc, argv);
+  add_run(&app, &arguments, &exit_code);
+  add_job_commands(&app, &arguments, &exit_code);
+  add_data(&app, &arguments, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {

@@ -1,9 +1,9 @@
 // Commands that take a job file: check, run, eval, predict.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+
+#include <unistd.h>
 
 #include "flux/base/text.h"
 #include "flux/job/job.h"
@@ -23,8 +23,7 @@ Result<Job> load(const JobArguments& arguments) {
     FLUX_ASSIGN_OR_RETURN(Override one, parse_override(text));
     overrides.push_back(std::move(one));
   }
-  if (arguments.threads >= 0)
-    overrides.push_back({"threads", std::to_string(arguments.threads)});
+  if (arguments.threads >= 0) overrides.push_back({"threads", std::to_string(arguments.threads)});
   FLUX_ASSIGN_OR_RETURN(Job job, load_job(arguments.job, overrides));
   // The whole model is checked before anything starts.
   const FeatureCounts features = feature_counts(job.data);
@@ -45,8 +44,8 @@ Status predict(const PredictArguments& arguments) {
     return std::ferror(file) ? error(Code::kIo, "cannot write {}", arguments.out) : Status::ok();
   };
   const std::vector<std::string>& input = arguments.input.empty() ? job.test : arguments.input;
-  Status status = input.empty() ? invalid("nothing to predict: give --input FILE or data.test")
-                                : Status::ok();
+  Status status =
+      input.empty() ? invalid("nothing to predict: give --input FILE or data.test") : Status::ok();
   if (status.is_ok()) {
     const auto metrics = evaluate(*e, input, write);
     status = metrics.status();
@@ -56,7 +55,8 @@ Status predict(const PredictArguments& arguments) {
                  metrics.value().log_loss());
   }
   if (to_stdout) return status;
-  if (std::fclose(file) != 0 && status.is_ok()) status = errno_status("cannot write " + aside, errno);
+  if (std::fclose(file) != 0 && status.is_ok())
+    status = errno_status("cannot write " + aside, errno);
   if (status.is_ok() && std::rename(aside.c_str(), arguments.out.c_str()) != 0)
     status = errno_status("cannot rename " + aside, errno);
   if (!status.is_ok()) std::remove(aside.c_str());
@@ -94,8 +94,8 @@ int run_command(const RunArguments& arguments) {
   const auto job = load(arguments.job);
   if (!job.is_ok()) return report(job.status());
   if (job.value().output.empty())
-    return report(invalid("{}: no output folder; add 'output: DIR' or --set output=DIR",
-                          arguments.job.job));
+    return report(
+        invalid("{}: no output folder; add 'output: DIR' or --set output=DIR", arguments.job.job));
   RunOptions options;
   options.fresh = arguments.fresh;
   options.terminal = ::isatty(STDOUT_FILENO) != 0;
@@ -132,6 +132,8 @@ int eval_command(const JobArguments& arguments) {
   return 0;
 }
 
-int predict_command(const PredictArguments& arguments) { return report(predict(arguments)); }
+int predict_command(const PredictArguments& arguments) {
+  return report(predict(arguments));
+}
 
 }  // namespace flux

@@ -1,10 +1,10 @@
 #include "flux/main/output_lock.h"
 
+#include <cerrno>
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 #include "flux/storage/atomic_file.h"
 
@@ -19,9 +19,10 @@ Result<std::unique_ptr<OutputLock>> OutputLock::take(const std::string& output) 
     char text[32] = {};
     const ssize_t n = ::pread(fd, text, sizeof text - 1, 0);
     ::close(fd);
-    return invalid("output folder {} is in use by process {}; wait for it, stop it, or give another "
-                   "folder with --set output=DIR",
-                   output, n > 0 ? std::string(text, static_cast<size_t>(n)) : "?");
+    return invalid(
+        "output folder {} is in use by process {}; wait for it, stop it, or give another "
+        "folder with --set output=DIR",
+        output, n > 0 ? std::string(text, static_cast<size_t>(n)) : "?");
   }
   const std::string pid = std::to_string(::getpid());
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0) {
@@ -32,6 +33,8 @@ Result<std::unique_ptr<OutputLock>> OutputLock::take(const std::string& output) 
   return std::unique_ptr<OutputLock>(new OutputLock(fd));
 }
 
-OutputLock::~OutputLock() { ::close(fd_); }
+OutputLock::~OutputLock() {
+  ::close(fd_);
+}
 
 }  // namespace flux

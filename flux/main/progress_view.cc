@@ -1,16 +1,18 @@
 #include "flux/main/progress_view.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
+
+#include <fmt/format.h>
 
 #include "flux/base/text.h"
 
 namespace flux {
 namespace {
 
-double seconds(TimeNs from, TimeNs to) { return static_cast<double>(to - from) * 1e-9; }
+double seconds(TimeNs from, TimeNs to) {
+  return static_cast<double>(to - from) * 1e-9;
+}
 
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
@@ -33,7 +35,8 @@ void ProgressView::begin(uint64_t done_before, uint64_t total, TimeNs now) {
   done_before_ = done_before;
   total_ = total;
   start_ = last_row_ = now;
-  say(fmt::format("{:>14} {:>12} {:>12} {:>12} {:>12} {:>9}\n{:>14} {:>12} {:>12} {:>12} {:>12} "
+  say(
+      fmt::format("{:>14} {:>12} {:>12} {:>12} {:>12} {:>9}\n{:>14} {:>12} {:>12} {:>12} {:>12} "
                   "{:>9}",
                   "examples", "since last", "average", "progressive", "examples", "time", "",
                   "log loss", "log loss", "AUC", "per second", "left"));

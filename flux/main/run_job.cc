@@ -20,7 +20,9 @@
 namespace flux {
 namespace {
 
-double seconds_since(TimeNs start) { return static_cast<double>(steady_now_ns() - start) * 1e-9; }
+double seconds_since(TimeNs start) {
+  return static_cast<double>(steady_now_ns() - start) * 1e-9;
+}
 
 std::vector<uint32_t> lease_order(const Geometry& geometry, const BlockId& section) {
   std::vector<uint32_t> order(geometry.blocks.size());
@@ -120,11 +122,12 @@ class JobRun {
     } else {
       reporter_->say(fmt::format("pass {}: reading {} file{}", spec.name, files.size(),
                                  files.size() == 1 ? "" : "s"));
-      FLUX_ASSIGN_OR_RETURN(geometry, Dataset::scan(files, e_->job.data, e_->threads));
+      FLUX_ASSIGN_OR_RETURN(geometry,
+                            Dataset::scan(files, e_->job.data, e_->threads, options_.stop));
       FLUX_RETURN_IF_ERROR(make_folders(in_output("geometry")));
-      FLUX_RETURN_IF_ERROR(write_file_atomic(
-          join_path(in_output("geometry"), fmt::format("pass-{:05}.json", pass)),
-          geometry.to_json()));
+      FLUX_RETURN_IF_ERROR(
+          write_file_atomic(join_path(in_output("geometry"), fmt::format("pass-{:05}.json", pass)),
+                            geometry.to_json()));
     }
     FLUX_ASSIGN_OR_RETURN(dataset_, Dataset::open(geometry, e_->job.data));
     FLUX_RETURN_IF_ERROR(check_epochs(pass));
@@ -170,14 +173,12 @@ class JobRun {
                                    added, manifest.open_pass));
       return frozen;
     }
-    return error(Code::kCorrupt, "{} has no geometry.json",
-                 e_->store().path_of(manifest.number));
+    return error(Code::kCorrupt, "{} has no geometry.json", e_->store().path_of(manifest.number));
   }
 
   Schedule schedule() const {
     return {static_cast<uint32_t>(e_->job.passes.size()),
-            static_cast<uint16_t>(e_->job.phases.size()),
-            static_cast<uint16_t>(e_->job.epochs)};
+            static_cast<uint16_t>(e_->job.phases.size()), static_cast<uint16_t>(e_->job.epochs)};
   }
 
   // Examples of this pass that every shard has, or (`by_any`) at least one, from the ledgers.
@@ -203,7 +204,9 @@ class JobRun {
   }
 
   Status run_pass(uint32_t pass) {
-    FLUX_RETURN_IF_ERROR(open_data(pass));
+    const Status opened = open_data(pass);
+    if (opened.code() == Code::kCancelled) return Status::ok();  // the end says "stopped"
+    FLUX_RETURN_IF_ERROR(opened);
     pass_ = pass;
     const Geometry& geometry = dataset_->geometry();
     const uint64_t in_pass = geometry.records() * schedule().sections();
@@ -263,17 +266,17 @@ class JobRun {
     const Geometry& geometry = dataset_->geometry();
     PassToClose close{pass_, schedule(), &geometry};
     if (closing) {
-      base.closed.push_back({e_->job.passes[pass_].name, geometry.records(),
-                             schedule().sections(), geometry.hash(), 0});
+      base.closed.push_back({e_->job.passes[pass_].name, geometry.records(), schedule().sections(),
+                             geometry.hash(), 0});
     } else {
       base.geometry = geometry.hash();
       base.open_pass = e_->job.passes[pass_].name;
       base.examples = examples_applied(pass_);
     }
-    FLUX_ASSIGN_OR_RETURN(const Manifest written,
-                          write_checkpoint(e_->store(), e_->checkpoint_folder, e_->server.get(),
-                                           std::move(base), closing ? nullptr : &geometry,
-                                           closing ? &close : nullptr));
+    FLUX_ASSIGN_OR_RETURN(
+        const Manifest written,
+        write_checkpoint(e_->store(), e_->checkpoint_folder, e_->server.get(), std::move(base),
+                         closing ? nullptr : &geometry, closing ? &close : nullptr));
     last_checkpoint_ = e_->store().path_of(written.number);
     if (closing) {
       closed_ = written.closed;
@@ -285,7 +288,9 @@ class JobRun {
 
   Status evaluate_pass() {
     if (e_->job.test.empty() || stopped()) return Status::ok();
-    FLUX_ASSIGN_OR_RETURN(metrics_, evaluate(*e_, e_->job.test));
+    auto metrics = evaluate(*e_, e_->job.test, {}, options_.stop);
+    if (metrics.status().code() == Code::kCancelled) return Status::ok();
+    FLUX_ASSIGN_OR_RETURN(metrics_, std::move(metrics));
     reporter_->say(fmt::format("test: {} examples, AUC {:.5f}, log loss {:.5f}",
                                with_commas(metrics_->examples()), metrics_->auc(),
                                metrics_->log_loss()));
@@ -299,9 +304,9 @@ class JobRun {
     }
     Summary s = summarize();
     FLUX_RETURN_IF_ERROR(write_file_atomic(in_output("summary.json"), summary_json(s)));
-    FLUX_RETURN_IF_ERROR(write_file_atomic(
-        in_output("curve.svg"),
-        reporter_->curve().to_svg(job_.name, metrics_ ? metrics_->auc() : 0)));
+    FLUX_RETURN_IF_ERROR(
+        write_file_atomic(in_output("curve.svg"),
+                          reporter_->curve().to_svg(job_.name, metrics_ ? metrics_->auc() : 0)));
     print_end(s);
     return s;
   }
@@ -313,8 +318,7 @@ class JobRun {
     s.state = closed_.size() == e_->job.passes.size() ? "complete" : "stopped";
     s.examples = progress.examples;
     s.train_s = train_s_;
-    s.examples_per_s =
-        train_s_ > 0 ? static_cast<double>(progress.examples) / train_s_ : 0;
+    s.examples_per_s = train_s_ > 0 ? static_cast<double>(progress.examples) / train_s_ : 0;
     if (metrics_) {
       s.auc = metrics_->auc();
       s.logloss = metrics_->log_loss();
@@ -347,9 +351,9 @@ class JobRun {
     for (const int64_t ns : progress.stage_ns) total += ns;
     std::string stages;
     for (size_t i = 0; i < kStages && total > 0; ++i)
-      stages += fmt::format("{}{} {:.1f}%", i > 0 ? ", " : "", stage_name(static_cast<Stage>(i)),
-                            100.0 * static_cast<double>(progress.stage_ns[i]) /
-                                static_cast<double>(total));
+      stages += fmt::format(
+          "{}{} {:.1f}%", i > 0 ? ", " : "", stage_name(static_cast<Stage>(i)),
+          100.0 * static_cast<double>(progress.stage_ns[i]) / static_cast<double>(total));
     if (!stages.empty()) reporter_->say("time by stage: " + stages);
     reporter_->say(accounting_line(s));
     const std::string model = last_checkpoint_.empty() ? resumed_from_ : last_checkpoint_;

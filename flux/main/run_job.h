@@ -16,7 +16,7 @@
 namespace flux {
 
 struct RunOptions {
-  bool fresh = false;    // forget what an earlier run left in the output folder
+  bool fresh = false;  // forget what an earlier run left in the output folder
   bool terminal = false;
   const std::atomic<bool>* stop = nullptr;
   std::string resume_command;  // printed when stopped

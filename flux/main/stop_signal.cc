@@ -1,8 +1,8 @@
 #include "flux/main/stop_signal.h"
 
-#include <unistd.h>
-
 #include <csignal>
+
+#include <unistd.h>
 
 namespace flux {
 namespace {

@@ -1,8 +1,7 @@
 #include "flux/main/summary.h"
 
-#include <sys/resource.h>
-
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 
 #include "flux/base/text.h"
 
@@ -43,8 +42,7 @@ std::string accounting_line(const Summary& s) {
                   with_commas(a.skipped), with_commas(a.lost), with_commas(a.doubled));
   if (s.auc) line += fmt::format(" · test AUC {:.5f}", *s.auc);
   if (s.examples > 0)
-    line += fmt::format(" · {} examples/s",
-                        with_commas(static_cast<uint64_t>(s.examples_per_s)));
+    line += fmt::format(" · {} examples/s", with_commas(static_cast<uint64_t>(s.examples_per_s)));
   return line;
 }
 

@@ -13,20 +13,20 @@ namespace flux {
 
 struct Summary {
   std::string job;
-  std::string state;             // "complete" or "stopped"
-  uint64_t examples = 0;         // trained by this run
-  double examples_per_s = 0;     // of this run's training
-  double wall_s = 0;             // of the process, start to summary
+  std::string state;          // "complete" or "stopped"
+  uint64_t examples = 0;      // trained by this run
+  double examples_per_s = 0;  // of this run's training
+  double wall_s = 0;          // of the process, start to summary
   double train_s = 0;
-  std::optional<double> auc, logloss;  // on the test data, if any
+  std::optional<double> auc, logloss;         // on the test data, if any
   double train_auc = 0.5, train_logloss = 0;  // progressive
-  Accounting accounting;         // over the whole life of the model
+  Accounting accounting;                      // over the whole life of the model
   uint64_t rows = 0;
   uint64_t peak_rss_bytes = 0;
-  std::string resumed_from;      // path of a checkpoint; empty: started fresh
+  std::string resumed_from;  // path of a checkpoint; empty: started fresh
   std::string precision;
   uint32_t threads = 0;
-  uint64_t model_hash = 0;       // of all rows and dense parameters
+  uint64_t model_hash = 0;  // of all rows and dense parameters
 };
 
 std::string summary_json(const Summary& summary);

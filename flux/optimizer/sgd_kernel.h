@@ -1,4 +1,5 @@
-// SGD: w -= lr * g. No state. The kernel for lanes of any width; see rule_kernels.h and lanes.h.
+// SGD: w -= lr * g. No state.
+// The kernel for lanes of any width; see rule_kernels.h and lanes.h. Pure.
 #pragma once
 
 #include "flux/optimizer/lanes.h"

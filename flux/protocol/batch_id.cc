@@ -6,10 +6,14 @@ namespace flux {
 
 const char* verdict_name(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kApplied: return "applied";
-    case Verdict::kSkipped: return "skipped";
-    case Verdict::kDropped: return "dropped";
-    case Verdict::kLost: return "lost";
+    case Verdict::kApplied:
+      return "applied";
+    case Verdict::kSkipped:
+      return "skipped";
+    case Verdict::kDropped:
+      return "dropped";
+    case Verdict::kLost:
+      return "lost";
   }
   return "unknown";
 }

@@ -22,7 +22,7 @@ struct BlockId {
 
 struct BatchId {
   BlockId block;
-  uint8_t batch = 0;            // position in the block
+  uint8_t batch = 0;             // position in the block
   uint8_t batches_in_block = 0;  // 1..kBatchesPerBlockMax, from the frozen geometry
   auto operator<=>(const BatchId&) const = default;
 };
@@ -34,7 +34,9 @@ constexpr uint32_t kVerdicts = 4;
 const char* verdict_name(Verdict verdict);
 
 // Bits of batches 0..n-1.
-constexpr uint32_t batch_mask(uint32_t n) { return n >= 32 ? ~0U : (1U << n) - 1U; }
+constexpr uint32_t batch_mask(uint32_t n) {
+  return n >= 32 ? ~0U : (1U << n) - 1U;
+}
 
 std::string to_string(const BlockId& id);  // "pass 0 phase 0 epoch 1 block 12"
 std::string to_string(const BatchId& id);

@@ -43,12 +43,12 @@ class Ledger {
  private:
   struct OpenBlock {
     uint32_t block = 0;
-    uint32_t mask = 0;       // batches with a verdict
-    uint64_t verdicts = 0;   // two bits per batch
+    uint32_t mask = 0;      // batches with a verdict
+    uint64_t verdicts = 0;  // two bits per batch
     uint8_t batches = 0;
     bool operator==(const OpenBlock&) const = default;
   };
-  struct Section {  // one (pass, phase, epoch)
+  struct Section {                   // one (pass, phase, epoch)
     std::vector<uint64_t> finished;  // one bit per block, all of whose batches are applied
     std::vector<OpenBlock> open;     // sorted by block
     uint64_t finished_batches = 0;

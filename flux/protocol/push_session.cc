@@ -118,8 +118,8 @@ void PushSession::on_answers(PushSeq seq, std::span<const ShardAnswer> answers, 
   } else {
     std::vector<ShardId> again;
     for (const ShardAnswer& answer : answers) {
-      const bool waits = std::find(push.pending.begin(), push.pending.end(), answer.shard) !=
-                         push.pending.end();
+      const bool waits =
+          std::find(push.pending.begin(), push.pending.end(), answer.shard) != push.pending.end();
       if (waits && take(&push, answer, actions)) again.push_back(answer.shard);
     }
     if (!again.empty() && !stopped_) send(seq, &push, again, now, actions);

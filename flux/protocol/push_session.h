@@ -40,10 +40,10 @@ struct PushSessionOptions {
 
 struct PushAction {
   enum class Kind : uint8_t {
-    kSend,      // send `shards` of push `seq` to `server`, claiming `ids`
-    kRelease,   // every shard has push `seq`: free its gradient
-    kRefresh,   // ask the coordinator for the shard map, then call on_route()
-    kStop,      // this worker belongs to the past: stop training; `reason` says why
+    kSend,     // send `shards` of push `seq` to `server`, claiming `ids`
+    kRelease,  // every shard has push `seq`: free its gradient
+    kRefresh,  // ask the coordinator for the shard map, then call on_route()
+    kStop,     // this worker belongs to the past: stop training; `reason` says why
   };
   Kind kind = Kind::kSend;
   PushSeq seq = 0;

@@ -31,14 +31,22 @@ uint64_t claim_hash(const PushClaim& claim) {
 
 const char* answer_name(Answer answer) {
   switch (answer) {
-    case Answer::kApplied: return "applied";
-    case Answer::kDuplicate: return "duplicate";
-    case Answer::kPartial: return "partial";
-    case Answer::kStaleIncarnation: return "stale incarnation";
-    case Answer::kStaleEpoch: return "stale epoch";
-    case Answer::kStaleGeometry: return "stale geometry";
-    case Answer::kNotServing: return "not serving";
-    case Answer::kMalformed: return "malformed";
+    case Answer::kApplied:
+      return "applied";
+    case Answer::kDuplicate:
+      return "duplicate";
+    case Answer::kPartial:
+      return "partial";
+    case Answer::kStaleIncarnation:
+      return "stale incarnation";
+    case Answer::kStaleEpoch:
+      return "stale epoch";
+    case Answer::kStaleGeometry:
+      return "stale geometry";
+    case Answer::kNotServing:
+      return "not serving";
+    case Answer::kMalformed:
+      return "malformed";
   }
   return "unknown";
 }
@@ -104,8 +112,8 @@ uint64_t ShardReplica::geometry(uint32_t pass) const {
 
 void ShardReplica::append(OpKind kind, uint64_t content_hash) {
   ++op_;
-  stream_hash_ = hash_pair(hash_pair(stream_hash_, content_hash),
-                           (static_cast<uint64_t>(kind) << 56) ^ op_);
+  stream_hash_ =
+      hash_pair(hash_pair(stream_hash_, content_hash), (static_cast<uint64_t>(kind) << 56) ^ op_);
 }
 
 void ShardReplica::encode(ByteWriter* out) const {

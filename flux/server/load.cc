@@ -19,9 +19,9 @@ Status Server::load(const ShardImage& image) {
   for (size_t t = 0; t < shard.tables.size(); ++t) {
     const TableImage& part = image.tables[t];
     if (part.name != options_.tables[t].name || part.row_bytes != shard.tables[t].saved_row_bytes())
-      return error(Code::kCorrupt, "shard {}: rows of table '{}' ({} bytes), this job has '{}' ({})",
-                   id, part.name, part.row_bytes, options_.tables[t].name,
-                   shard.tables[t].saved_row_bytes());
+      return error(Code::kCorrupt,
+                   "shard {}: rows of table '{}' ({} bytes), this job has '{}' ({})", id, part.name,
+                   part.row_bytes, options_.tables[t].name, shard.tables[t].saved_row_bytes());
     FLUX_RETURN_IF_ERROR(shard.tables[t].load_rows(part.bytes, id, options_.shards));
   }
   shard.replica = image.replica;

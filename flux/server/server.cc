@@ -45,7 +45,7 @@ void Server::build_shards() {
     shard->replica = ShardReplica(options_.shards + d, options_.incarnation, options_.epoch);
     shard->dense_begin = options_.parameters * d / dense_shards;
     shard->dense_size = options_.parameters * (d + 1) / dense_shards - shard->dense_begin;
-    shard->dense = 
+    shard->dense =
         std::make_unique<DenseShard>(dense_rule_.get(), shard->dense_begin, shard->dense_size);
     shards_.push_back(std::move(shard));
   }

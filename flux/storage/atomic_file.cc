@@ -1,13 +1,13 @@
 #include "flux/storage/atomic_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace flux {
 namespace {
@@ -59,8 +59,8 @@ Result<std::string> read_whole_file(const std::string& path, uint64_t bytes_max)
   } else if (!S_ISREG(info.st_mode)) {
     status = invalid("{} is not a file", path);
   } else if (static_cast<uint64_t>(info.st_size) > bytes_max) {
-    status = invalid("{} is too large: {} bytes, at most {} are read", path, info.st_size,
-                     bytes_max);
+    status =
+        invalid("{} is too large: {} bytes, at most {} are read", path, info.st_size, bytes_max);
   } else {
     content.resize(static_cast<size_t>(info.st_size));
     size_t at = 0;

@@ -105,8 +105,7 @@ class Sim {
     std::vector<uint32_t> all(batches_.size(), ~0U);
     BlockId id = schedule_.section(0, section_);
     for (id.block = 0; id.block < batches_.size(); ++id.block)
-      for (const SimShard& shard : shards_)
-        all[id.block] &= shard.replica.ledger().marked(id);
+      for (const SimShard& shard : shards_) all[id.block] &= shard.replica.ledger().marked(id);
     return all;
   }
   void begin_section() {
@@ -166,8 +165,7 @@ class Sim {
   }
   void start_push(SimWorker* worker, std::vector<PushAction>* actions) {
     // Sometimes the gradients of two batches are merged into one push.
-    const size_t n =
-        std::min<size_t>(worker->todo.size(), executor_.random().chance(0.3) ? 2 : 1);
+    const size_t n = std::min<size_t>(worker->todo.size(), executor_.random().chance(0.3) ? 2 : 1);
     std::vector<BatchId> ids(worker->todo.begin(), worker->todo.begin() + static_cast<long>(n));
     worker->todo.erase(worker->todo.begin(), worker->todo.begin() + static_cast<long>(n));
     std::sort(ids.begin(), ids.end());
@@ -178,7 +176,9 @@ class Sim {
     SimWorker& worker = workers_[w];
     for (const PushAction& action : actions) {
       switch (action.kind) {
-        case PushAction::Kind::kSend: send_push(w, action); break;
+        case PushAction::Kind::kSend:
+          send_push(w, action);
+          break;
         case PushAction::Kind::kRelease:
           for (const BatchId& id : worker.in_flight[action.seq]) queue_->batch_applied(id);
           worker.in_flight.erase(action.seq);
@@ -194,7 +194,9 @@ class Sim {
           });
           break;
         }
-        case PushAction::Kind::kStop: crash_worker(w); return;
+        case PushAction::Kind::kStop:
+          crash_worker(w);
+          return;
       }
     }
   }
@@ -387,18 +389,28 @@ class Sim {
 
 const char* planted_bug_name(PlantedBug bug) {
   switch (bug) {
-    case PlantedBug::kNone: return "none";
-    case PlantedBug::kAckBeforeApply: return "ack before apply";
-    case PlantedBug::kNoIncarnationCheck: return "no incarnation check";
-    case PlantedBug::kNoEpochCheck: return "no epoch check";
-    case PlantedBug::kEmptyShardsUnmarked: return "empty shards unmarked";
-    case PlantedBug::kSnapshotApart: return "rows and ledger saved apart";
-    case PlantedBug::kPartialAppliesAll: return "partial set applied whole";
-    case PlantedBug::kAttemptInKey: return "attempt in the identity";
+    case PlantedBug::kNone:
+      return "none";
+    case PlantedBug::kAckBeforeApply:
+      return "ack before apply";
+    case PlantedBug::kNoIncarnationCheck:
+      return "no incarnation check";
+    case PlantedBug::kNoEpochCheck:
+      return "no epoch check";
+    case PlantedBug::kEmptyShardsUnmarked:
+      return "empty shards unmarked";
+    case PlantedBug::kSnapshotApart:
+      return "rows and ledger saved apart";
+    case PlantedBug::kPartialAppliesAll:
+      return "partial set applied whole";
+    case PlantedBug::kAttemptInKey:
+      return "attempt in the identity";
   }
   return "unknown";
 }
 
-PushSimResult run_push_sim(uint64_t seed, PlantedBug bug) { return Sim(seed, bug).run(); }
+PushSimResult run_push_sim(uint64_t seed, PlantedBug bug) {
+  return Sim(seed, bug).run();
+}
 
 }  // namespace flux

@@ -14,13 +14,13 @@ namespace flux {
 
 enum class PlantedBug : uint8_t {
   kNone,
-  kAckBeforeApply,      // answers "applied", applies later without looking again
-  kNoIncarnationCheck,  // a message of a former life is taken
-  kNoEpochCheck,        // a write under an older epoch is taken
-  kEmptyShardsUnmarked, // shards without rows of the batch are not marked
-  kSnapshotApart,       // rows and ledger of a snapshot come from different moments
-  kPartialAppliesAll,   // a merged push that a shard has in part is applied whole
-  kAttemptInKey,        // a re-issued block gets a new identity
+  kAckBeforeApply,       // answers "applied", applies later without looking again
+  kNoIncarnationCheck,   // a message of a former life is taken
+  kNoEpochCheck,         // a write under an older epoch is taken
+  kEmptyShardsUnmarked,  // shards without rows of the batch are not marked
+  kSnapshotApart,        // rows and ledger of a snapshot come from different moments
+  kPartialAppliesAll,    // a merged push that a shard has in part is applied whole
+  kAttemptInKey,         // a re-issued block gets a new identity
 };
 const char* planted_bug_name(PlantedBug bug);
 constexpr uint32_t kPlantedBugs = 8;  // kNone among them

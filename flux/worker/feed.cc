@@ -10,7 +10,10 @@ constexpr size_t kBatchesAhead = 4;  // per thread
 
 Feed::Feed(WorkerId worker, CoordinatorPort* coordinator, const Dataset* dataset, uint32_t threads,
            const std::atomic<bool>* stop)
-    : worker_(worker), coordinator_(coordinator), dataset_(dataset), threads_(threads),
+    : worker_(worker),
+      coordinator_(coordinator),
+      dataset_(dataset),
+      threads_(threads),
       stop_(stop) {}
 
 size_t Feed::batches_ready() const {

@@ -93,6 +93,8 @@ Result<BinaryMetrics> Predictor::run(const PredictorOptions& options, ServerPort
   std::vector<Status> results(lanes.size());
   for (auto& lane : lanes) FLUX_RETURN_IF_ERROR(lane->take_parameters());
   for (uint32_t b = 0; b < geometry.blocks.size(); ++b) {
+    if (options.stop != nullptr && options.stop->load())
+      return error(Code::kCancelled, "stopped while predicting");
     FLUX_ASSIGN_OR_RETURN(const auto reader, dataset.open_block(b, 0));
     predictions.resize(geometry.blocks[b].records);
     std::atomic<uint32_t> next{0};

@@ -5,6 +5,7 @@
 // Threads: run() starts and joins its own. Failure: the first Status of any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,7 @@ struct PredictorOptions {
   uint32_t sparse_shards = 0;
   uint32_t all_shards = 0;
   uint64_t incarnation = 0;
+  const std::atomic<bool>* stop = nullptr;  // kCancelled after the block in which it turns true
 };
 
 class Predictor {

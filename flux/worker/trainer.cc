@@ -11,12 +11,18 @@ constexpr TimeNs kAnswerDeadline = 60 * kSecond;
 
 const char* stage_name(Stage stage) {
   switch (stage) {
-    case Stage::kFeed: return "feed";
-    case Stage::kRead: return "read";
-    case Stage::kPlan: return "plan";
-    case Stage::kPull: return "pull";
-    case Stage::kCompute: return "compute";
-    case Stage::kPush: return "push";
+    case Stage::kFeed:
+      return "feed";
+    case Stage::kRead:
+      return "read";
+    case Stage::kPlan:
+      return "plan";
+    case Stage::kPull:
+      return "pull";
+    case Stage::kCompute:
+      return "compute";
+    case Stage::kPush:
+      return "push";
   }
   return "unknown";
 }
@@ -111,8 +117,7 @@ Status Trainer::compute_and_push(uint64_t geometry) {
   NetGradients gradients;
   gradients.parameters = work->dense_gradient.data();
   for (size_t t = 0; t < dims_.size(); ++t) {
-    input.tables.push_back(
-        {work->rows[t].data(), work->plan.unique(), work->plan.index().data()});
+    input.tables.push_back({work->rows[t].data(), work->plan.unique(), work->plan.index().data()});
     gradients.tables.push_back(work->row_gradients[t].data());
   }
   if (dense_.size() > 0) net_->set_parameters(dense_.data());

@@ -46,7 +46,7 @@ const char* stage_name(Stage stage);
 struct Progress {
   uint64_t examples = 0;
   uint64_t batches = 0;
-  uint64_t duplicates = 0;              // shard answers "had it before"
+  uint64_t duplicates = 0;  // shard answers "had it before"
   std::array<int64_t, kStages> stage_ns{};
   BinaryMetrics metrics;  // progressive: each prediction made before its example was learnt
 };
@@ -80,7 +80,7 @@ class Trainer {
   };
   Trainer(const TrainerOptions& options, std::unique_ptr<Net> net, std::vector<ServerPort*> servers,
           CoordinatorPort* coordinator);
-  Status prepare(Feed* feed, bool* ended);   // read, plan, pull one more batch
+  Status prepare(Feed* feed, bool* ended);  // read, plan, pull one more batch
   Status compute_and_push(uint64_t geometry);
   void push(Work* work, uint64_t geometry);
   Work* free_work();
