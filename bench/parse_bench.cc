@@ -14,6 +14,7 @@
 #include "flux/data/criteo_gen.h"
 #include "flux/data/criteo_line.h"
 #include "flux/data/dataset.h"
+#include "flux/storage/read_file.h"
 #include "flux/data/reference_parser.h"
 
 namespace flux {
@@ -100,10 +101,10 @@ void run(uint64_t examples, const std::string& directory) {
   const CriteoGenOptions gen{.examples = examples};
   std::vector<Row> rows;
   double begin = cpu_seconds();
-  const CriteoGenReport report = must(generate_criteo(gen, plain, 1));
-  const uint64_t bytes = report.bytes;
+  must(generate_criteo(gen, plain, 1, {}));
+  const uint64_t bytes = must(ReadFile::open(plain)).size();
   rows.push_back({"generate", cpu_seconds() - begin, bytes, examples});
-  must(generate_criteo(gen, packed, 2));
+  must(generate_criteo(gen, packed, 2, {}));
   const auto add = [&](const char* name, double seconds) {
     rows.push_back({name, seconds, bytes, examples});
   };
