@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <map>
+#include <numeric>
 #include <thread>
 
 #include <dnnl.hpp>
@@ -142,6 +143,20 @@ double side_by_side(const std::shared_ptr<const Graph>& graph, Precision precisi
   return worst;
 }
 
+// Every thread multiplies on its own; the sum of their best rates.
+double gemm_peak_of(DType type, int threads) {
+  std::vector<double> rates(static_cast<size_t>(threads));
+  std::vector<std::thread> pool;
+  for (double& rate : rates) pool.emplace_back([&rate, type] { rate = gemm_peak(type); });
+  for (std::thread& thread : pool) thread.join();
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
+void print_gemm_line(const std::string& precision, int threads, double gflops) {
+  std::printf("{\"bench\": \"gemm\", \"precision\": \"%s\", \"threads\": %d, \"gflops\": %.1f}\n",
+              precision.c_str(), threads, gflops);
+}
+
 int run(int batches, int threads) {
   const auto dnn = ctr_dnn_graph();
   std::map<std::string, double> figures;
@@ -155,14 +170,19 @@ int run(int batches, int threads) {
     const double ms = report("ctr_dnn", dnn, precision, batches, peak);
     const double many = side_by_side(dnn, precision, batches, threads);
     std::printf("  %d nets on %d threads: %.3f ms per batch and thread\n", threads, threads, many);
+    print_gemm_line(name, 1, peak);
+    if (threads > 1)
+      print_gemm_line(
+          name, threads,
+          gemm_peak_of(precision == Precision::kFp32 ? DType::kF32 : DType::kBf16, threads));
     figures["gemm_peak_gflops_" + name] = peak;
     figures["ctr_dnn_ms_" + name] = ms;
     figures["ctr_dnn_ms_" + name + "_threads" + std::to_string(threads)] = many;
     figures["share_of_peak_" + name] = flops(*dnn) * kBatch * 1e-6 / ms / peak;
   }
   figures["lr_ms"] = report("lr", logistic_regression_graph(), precisions.back(), batches * 10, 0);
-  std::printf("{");
-  const char* comma = "";
+  std::printf("{\"bench\": \"net\"");
+  const char* comma = ", ";
   for (const auto& [key, value] : figures) {
     std::printf("%s\"%s\": %.4f", comma, key.c_str(), value);
     comma = ", ";

@@ -95,7 +95,8 @@ def judge(table: Table, first_line_s: float | None, parts: frozenset[str]) -> li
             targets.append(_ratio(table, *fp32, FP32_RATIO))
             targets.append(_ratio(table, *bf16, BF16_RATIO))
             targets.append(_ratio(table, *bf16[:3], bf16[3] + " (reach)", BF16_REACH))
-            targets.append(_auc_delta(table, threads))
+            if threads == 1:  # the same batches in the same order: only the precision differs
+                targets.append(_auc_delta(table, threads))
             targets.append(_memory(table, threads))
         if "lr" in parts:
             lr = ("flux_lr", "vw", threads, "LR end to end / vowpal wabbit")
