@@ -89,7 +89,7 @@ class Targets(unittest.TestCase):
         verdicts = self.verdicts(good_table(), 0.4)
         missed = [name for name, verdict in verdicts.items() if verdict != "met"]
         self.assertEqual(missed, ["bf16 from text / PyTorch bf16 from memory (reach), 2 threads"])
-        self.assertEqual(len(verdicts), 10)
+        self.assertEqual(len(verdicts), 9)
 
     def test_memory_is_held_against_the_leanest_peer(self) -> None:
         rows = good_table()
@@ -97,6 +97,14 @@ class Targets(unittest.TestCase):
         verdicts = self.verdicts(rows, 0.4)
         name = "peak memory of flux / leanest PyTorch row, threads 2"
         self.assertEqual(verdicts[name], "MISSED")
+
+    def test_precision_is_judged_at_one_thread(self) -> None:
+        for bf16, verdict in ((0.7800, "met"), (0.7793, "MISSED")):
+            rows = table(
+                series("flux_fp32", 1, sample(1, 0.7799)), series("flux_bf16", 1, sample(1, bf16))
+            )
+            name = "AUC of bf16 against fp32, threads 1"
+            self.assertEqual(self.verdicts(rows, None)[name], verdict)
 
     def test_each_limit_can_be_missed(self) -> None:
         rows = table(
@@ -108,7 +116,8 @@ class Targets(unittest.TestCase):
         self.assertEqual(verdicts["fp32 from text / PyTorch fp32 from memory, 2 threads"], "MISSED")
         bf16 = "bf16 from text / PyTorch bf16 from memory, 2 threads"
         self.assertEqual(verdicts[bf16], "not measured")
-        self.assertEqual(verdicts["AUC of bf16 against fp32, threads 2"], "MISSED")
+        # Two threads race, so that their AUCs say nothing of the precision.
+        self.assertNotIn("AUC of bf16 against fp32, threads 2", verdicts)
         auc = "test AUC CTR-DNN fp32 not below the peer's, threads 2"
         self.assertEqual(verdicts[auc], "MISSED")
         self.assertEqual(verdicts["first progress line of flux run on a pipe"], "MISSED")
