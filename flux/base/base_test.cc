@@ -1,12 +1,12 @@
 // The small things that everything else stands on.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "flux/base/buffer.h"
 #include "flux/base/bytes.h"

@@ -1,8 +1,8 @@
 // Shard files and manifests: round trips, golden bytes, and every truncation and flipped bit.
-#include <gtest/gtest.h>
-
 #include <fstream>
 #include <iterator>
+
+#include <gtest/gtest.h>
 
 #include "flux/base/hash.h"
 #include "flux/checkpoint/manifest.h"
@@ -40,8 +40,9 @@ ShardImage small_image() {
   claim.ids = {{{1, 0, 2, 9}, 4, 5}};
   claim.verdict = Verdict::kDropped;
   image.replica.commit(claim, 0);
-  image.tables.push_back({"embedding", 20, 2, std::string("0123456789abcdefghij", 20) +
-                                                  std::string("ABCDEFGHIJ\0\1\2\3\4\5\6\7\x8\x9", 20)});
+  image.tables.push_back({"embedding", 20, 2,
+                          std::string("0123456789abcdefghij", 20) +
+                              std::string("ABCDEFGHIJ\0\1\2\3\4\5\6\7\x8\x9", 20)});
   image.tables.push_back({"empty", 12, 0, ""});
   return image;
 }
@@ -196,10 +197,10 @@ TEST(Manifest, NamesStayInsideTheFolder) {
 TEST(Manifest, ModelDifferencesNameTheField) {
   const std::map<std::string, std::string> a = {{"dim", "10"}, {"gone", "x"}, {"same", "1"}};
   const std::map<std::string, std::string> b = {{"dim", "16"}, {"new", "y"}, {"same", "1"}};
-  EXPECT_EQ(model_differences(a, b), (std::vector<std::string>{
-                                         "dim: 10 in the checkpoint, 16 in the job",
-                                         "gone: x in the checkpoint, absent from the job",
-                                         "new: absent from the checkpoint, y in the job"}));
+  EXPECT_EQ(model_differences(a, b),
+            (std::vector<std::string>{"dim: 10 in the checkpoint, 16 in the job",
+                                      "gone: x in the checkpoint, absent from the job",
+                                      "new: absent from the checkpoint, y in the job"}));
   EXPECT_TRUE(model_differences(a, a).empty());
 }
 

@@ -1,12 +1,12 @@
 // The store in a scratch folder: what exists when, what is removed, what is refused and advised.
 #include "flux/checkpoint/store.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+
+#include <gtest/gtest.h>
 
 #include "flux/storage/atomic_file.h"
 

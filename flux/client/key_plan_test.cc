@@ -1,9 +1,9 @@
 // Plans against a map from key to occurrences, over batches that share one plan's memory.
 #include "flux/client/key_plan.h"
 
-#include <gtest/gtest.h>
-
 #include <unordered_map>
+
+#include <gtest/gtest.h>
 
 #include "flux/base/key.h"
 #include "flux/base/random.h"

@@ -1,10 +1,10 @@
 // PsClient over a port that answers when and what the test says, in time that the test moves.
 #include "flux/client/ps_client.h"
 
-#include <gtest/gtest.h>
-
 #include <deque>
 #include <optional>
+
+#include <gtest/gtest.h>
 
 namespace flux {
 namespace {
@@ -49,8 +49,11 @@ class FakeServer final : public ServerPort {
     done({pull_status});
   }
   void push(const PushRequest& r, std::function<void(const PushReply&)> done) override {
-    sent.push_back({r.claim, {r.shards.begin(), r.shards.end()},
-                    {r.epochs.begin(), r.epochs.end()}, r.dense, std::move(done)});
+    sent.push_back({r.claim,
+                    {r.shards.begin(), r.shards.end()},
+                    {r.epochs.begin(), r.epochs.end()},
+                    r.dense,
+                    std::move(done)});
     if (at_once) sent.back().answer(*at_once);
   }
 

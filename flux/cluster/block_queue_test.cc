@@ -10,8 +10,6 @@
 // Lines that begin with "> " are what came out; "#" begins a comment.
 #include "flux/cluster/block_queue.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +18,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "flux/base/random.h"
 #include "flux/cluster/schedule.h"
@@ -140,10 +139,9 @@ TEST_P(BlockQueueScript, DoesWhatItSays) {
   ADD_FAILURE() << "the queue did:\n" << found << "if that is right: cp " << now << " " << path;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BlockQueueScript, testing::ValuesIn(scripts()),
-                         [](const auto& info) {
-                           return info.param.substr(0, info.param.find('.'));
-                         });
+INSTANTIATE_TEST_SUITE_P(All, BlockQueueScript, testing::ValuesIn(scripts()), [](const auto& info) {
+  return info.param.substr(0, info.param.find('.'));
+});
 
 // Workers come, go and die at random; in the end every batch was handed out and is done.
 TEST(BlockQueue, EveryBatchIsTrainedWhateverHappens) {

@@ -1,11 +1,11 @@
 // Checkpoints by a server whose ledgers the test writes: what the audit lets pass and what not.
 #include "flux/coordinator/checkpointing.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+
+#include <gtest/gtest.h>
 
 namespace flux {
 namespace {
@@ -69,7 +69,9 @@ class FakeServer final : public ServerControlPort {
   bool fails = false;
 };
 
-bool nothing(ShardId, uint16_t, uint32_t, uint8_t) { return false; }
+bool nothing(ShardId, uint16_t, uint32_t, uint8_t) {
+  return false;
+}
 
 class Checkpointing : public testing::Test {
  protected:

@@ -1,10 +1,10 @@
 // Leases of one section to many threads: every block once, and none after a stop.
 #include "flux/coordinator/coordinator.h"
 
-#include <gtest/gtest.h>
-
 #include <numeric>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 namespace flux {
 namespace {

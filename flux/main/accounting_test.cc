@@ -1,9 +1,9 @@
 // Accounting against losses and doubles planted in a server's counters.
 #include "flux/main/accounting.h"
 
-#include <gtest/gtest.h>
-
 #include <numeric>
+
+#include <gtest/gtest.h>
 
 #include "flux/base/key.h"
 

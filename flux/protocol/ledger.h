@@ -41,7 +41,7 @@ class Ledger {
   std::array<uint64_t, kVerdicts> totals(uint32_t pass) const;
 
   void encode(ByteWriter* out) const;
-  // Reads what encode() wrote; kCorrupt on anything else: what it returns encodes to the same bytes.
+  // Reads what encode() wrote; kCorrupt on anything else. The result encodes to the same bytes.
   static Result<Ledger> decode(ByteReader* in);
   bool operator==(const Ledger&) const = default;
 

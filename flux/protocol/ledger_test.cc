@@ -1,10 +1,10 @@
 // The ledger against a plain map from batch to verdict, and its encoding against damage.
 #include "flux/protocol/ledger.h"
 
-#include <gtest/gtest.h>
-
 #include <map>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "flux/base/random.h"
 
@@ -132,8 +132,7 @@ TEST(Ledger, EqualsAPlainMap) {
 TEST(Ledger, OrderOfMarksDoesNotMatter) {
   Ledger forward, backward;
   for (uint8_t b = 0; b < 20; ++b) forward.mark({{0, 0, 0, b / 4U}, uint8_t(b % 4), 4}, {});
-  for (int b = 19; b >= 0; --b)
-    backward.mark({{0, 0, 0, uint32_t(b) / 4U}, uint8_t(b % 4), 4}, {});
+  for (int b = 19; b >= 0; --b) backward.mark({{0, 0, 0, uint32_t(b) / 4U}, uint8_t(b % 4), 4}, {});
   EXPECT_EQ(forward, backward);
   EXPECT_EQ(encoded(forward), encoded(backward));
 }

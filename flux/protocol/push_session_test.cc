@@ -11,14 +11,13 @@
 // Lines that begin with "> " are what came out; "#" begins a comment.
 #include "flux/protocol/push_session.h"
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "flux/base/text.h"
 
@@ -66,7 +65,9 @@ ShardAnswer parse_answer(const std::string& word) {
   return answer;
 }
 
-uint64_t option(const std::string& word) { return std::stoull(word.substr(word.find('=') + 1)); }
+uint64_t option(const std::string& word) {
+  return std::stoull(word.substr(word.find('=') + 1));
+}
 
 class Script {
  public:
@@ -95,11 +96,10 @@ class Script {
       in >> now_;
       session_->on_time(now_, &actions);
     } else if (verb == "show") {
-      return fmt::format("> in flight {}, room {}, resends {}, duplicates {}{}\n",
-                         session_->in_flight(), session_->has_room() ? "yes" : "no",
-                         session_->resends(), session_->duplicates(),
-                         session_->in_flight() > 0 ? fmt::format(", due {}", session_->next_time())
-                                                   : "");
+      return fmt::format(
+          "> in flight {}, room {}, resends {}, duplicates {}{}\n", session_->in_flight(),
+          session_->has_room() ? "yes" : "no", session_->resends(), session_->duplicates(),
+          session_->in_flight() > 0 ? fmt::format(", due {}", session_->next_time()) : "");
     } else {
       ADD_FAILURE() << "unknown line: " << line;
     }
@@ -135,9 +135,15 @@ class Script {
                              action.server, join(shards, " "), join(ids, " "));
           break;
         }
-        case PushAction::Kind::kRelease: out += fmt::format("> release {}\n", action.seq); break;
-        case PushAction::Kind::kRefresh: out += "> refresh\n"; break;
-        case PushAction::Kind::kStop: out += fmt::format("> stop: {}\n", action.reason); break;
+        case PushAction::Kind::kRelease:
+          out += fmt::format("> release {}\n", action.seq);
+          break;
+        case PushAction::Kind::kRefresh:
+          out += "> refresh\n";
+          break;
+        case PushAction::Kind::kStop:
+          out += fmt::format("> stop: {}\n", action.reason);
+          break;
       }
     }
     return out;

@@ -1,10 +1,11 @@
 // What a shard answers to every kind of claim, and that its stream hash tells histories apart.
 #include "flux/protocol/shard_replica.h"
 
-#include <gtest/gtest.h>
-
+#include <algorithm>
 #include <functional>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "flux/base/random.h"
 
@@ -14,9 +15,13 @@ namespace {
 constexpr uint64_t kLife = 77, kGeometry = 1234;
 constexpr ShardEpoch kEpoch{3, 5};
 
-BatchId batch(uint32_t block, uint8_t b, uint8_t of = 4) { return {{1, 0, 0, block}, b, of}; }
+BatchId batch(uint32_t block, uint8_t b, uint8_t of = 4) {
+  return {{1, 0, 0, block}, b, of};
+}
 
-PushClaim claim(std::vector<BatchId> ids) { return {kLife, kGeometry, std::move(ids), {}}; }
+PushClaim claim(std::vector<BatchId> ids) {
+  return {kLife, kGeometry, std::move(ids), {}};
+}
 
 // Pass 0 is closed, pass 1 is open and has batches 0 and 1 of block 0.
 ShardReplica replica() {
@@ -40,22 +45,33 @@ struct Case {
   std::function<void(PushClaim*, ShardEpoch*, ShardReplica*)> change;
 };
 
-const std::vector<Case>& cases() {
-  using C = PushClaim;
-  using E = ShardEpoch;
-  using R = ShardReplica;
+using C = PushClaim;
+using E = ShardEpoch;
+using R = ShardReplica;
+
+const std::vector<Case>& honest_cases() {
   static const std::vector<Case> kCases = {
       {"new", Answer::kApplied, [](C*, E*, R*) {}},
       {"two new", Answer::kApplied, [](C* c, E*, R*) { c->ids.push_back(batch(7, 0)); }},
       {"had it", Answer::kDuplicate, [](C* c, E*, R*) { c->ids = {batch(0, 1)}; }},
-      {"had both", Answer::kDuplicate, [](C* c, E*, R*) { c->ids = {batch(0, 0), batch(0, 1)}; }},
+      {"had both", Answer::kDuplicate,
+       [](C* c, E*, R*) {
+         c->ids = {batch(0, 0), batch(0, 1)};
+       }},
       {"had it, other verdict", Answer::kDuplicate,
        [](C* c, E*, R*) { c->ids = {batch(0, 1)}, c->verdict = Verdict::kSkipped; }},
-      {"closed pass", Answer::kDuplicate, [](C* c, E*, R*) { c->ids = {{{0, 0, 0, 3}, 0, 4}}; }},
+      {"closed pass", Answer::kDuplicate,
+       [](C* c, E*, R*) {
+         c->ids = {{{0, 0, 0, 3}, 0, 4}};
+       }},
       {"closed pass, any geometry", Answer::kDuplicate,
-       [](C* c, E*, R*) { c->ids = {{{0, 0, 0, 3}, 0, 4}}, c->geometry = 5; }},
+       [](C* c, E*, R*) {
+         c->ids = {{{0, 0, 0, 3}, 0, 4}}, c->geometry = 5;
+       }},
       {"a part", Answer::kPartial,
-       [](C* c, E*, R*) { c->ids = {batch(0, 1), batch(0, 2), batch(5, 0)}; }},
+       [](C* c, E*, R*) {
+         c->ids = {batch(0, 1), batch(0, 2), batch(5, 0)};
+       }},
       {"other life", Answer::kStaleIncarnation, [](C* c, E*, R*) { c->incarnation = kLife + 1; }},
       {"other life and epoch", Answer::kStaleIncarnation,
        [](C* c, E* e, R*) { c->incarnation = 0, e->n = 0; }},
@@ -63,23 +79,47 @@ const std::vector<Case>& cases() {
        [](C*, E*, R* r) { r->set_incarnation(78); }},
       {"older epoch", Answer::kStaleEpoch, [](C*, E* e, R*) { e->n -= 1; }},
       {"newer epoch", Answer::kStaleEpoch, [](C*, E* e, R*) { e->term += 1; }},
-      {"shard moved", Answer::kStaleEpoch, [](C*, E*, R* r) { r->set_epoch({4, 0}); }},
+      {"shard moved", Answer::kStaleEpoch,
+       [](C*, E*, R* r) {
+         r->set_epoch({4, 0});
+       }},
       {"sealed", Answer::kNotServing, [](C*, E*, R* r) { r->seal(); }},
       {"other cut", Answer::kStaleGeometry, [](C* c, E*, R*) { c->geometry += 1; }},
       {"no cut", Answer::kStaleGeometry, [](C* c, E*, R*) { c->geometry = 0; }},
-      {"unopened pass", Answer::kStaleGeometry, [](C* c, E*, R*) { c->ids = {{{2, 0, 0, 0}, 0, 4}}; }},
+      {"unopened pass", Answer::kStaleGeometry,
+       [](C* c, E*, R*) {
+         c->ids = {{{2, 0, 0, 0}, 0, 4}};
+       }},
+  };
+  return kCases;
+}
+
+const std::vector<Case>& malformed_cases() {
+  static const std::vector<Case> kCases = {
       {"no ids", Answer::kMalformed, [](C* c, E*, R*) { c->ids.clear(); }},
       {"batch beyond block", Answer::kMalformed, [](C* c, E*, R*) { c->ids = {batch(0, 4)}; }},
       {"no batches", Answer::kMalformed, [](C* c, E*, R*) { c->ids = {batch(0, 0, 0)}; }},
       {"33 batches", Answer::kMalformed, [](C* c, E*, R*) { c->ids = {batch(6, 32, 33)}; }},
-      {"repeated", Answer::kMalformed, [](C* c, E*, R*) { c->ids = {batch(6, 0), batch(6, 0)}; }},
-      {"unsorted", Answer::kMalformed, [](C* c, E*, R*) { c->ids = {batch(6, 1), batch(6, 0)}; }},
+      {"repeated", Answer::kMalformed,
+       [](C* c, E*, R*) {
+         c->ids = {batch(6, 0), batch(6, 0)};
+       }},
+      {"unsorted", Answer::kMalformed,
+       [](C* c, E*, R*) {
+         c->ids = {batch(6, 1), batch(6, 0)};
+       }},
       {"two passes", Answer::kMalformed,
-       [](C* c, E*, R*) { c->ids = {batch(6, 1), {{2, 0, 0, 0}, 0, 4}}; }},
+       [](C* c, E*, R*) {
+         c->ids = {batch(6, 1), {{2, 0, 0, 0}, 0, 4}};
+       }},
       {"one batch under two cuts", Answer::kMalformed,
-       [](C* c, E*, R*) { c->ids = {batch(6, 0, 4), batch(6, 0, 5)}; }},
+       [](C* c, E*, R*) {
+         c->ids = {batch(6, 0, 4), batch(6, 0, 5)};
+       }},
       {"one block under two cuts", Answer::kMalformed,
-       [](C* c, E*, R*) { c->ids = {batch(6, 0, 4), batch(6, 1, 5)}; }},
+       [](C* c, E*, R*) {
+         c->ids = {batch(6, 0, 4), batch(6, 1, 5)};
+       }},
       {"a cut that the ledger knows otherwise", Answer::kMalformed,
        [](C* c, E*, R*) { c->ids = {batch(0, 5, 8)}; }},
       {"a block number without end", Answer::kMalformed,
@@ -92,7 +132,9 @@ const std::vector<Case>& cases() {
 
 TEST(ShardReplica, AnswersEveryClaim) {
   std::set<Answer> seen;
-  for (const Case& c : cases()) {
+  std::vector<Case> cases = honest_cases();
+  cases.insert(cases.end(), malformed_cases().begin(), malformed_cases().end());
+  for (const Case& c : cases) {
     ShardReplica r = replica();
     PushClaim push = claim({batch(0, 2)});
     ShardEpoch epoch = kEpoch;
@@ -103,8 +145,8 @@ TEST(ShardReplica, AnswersEveryClaim) {
     EXPECT_EQ(answer.shard, 9U);
     EXPECT_EQ(answer.op, r.op());
     EXPECT_EQ(encoded(r), before) << "judging changes nothing: " << c.what;
-    const auto already = c.answer == Answer::kPartial ? std::vector{batch(0, 1)}
-                                                      : std::vector<BatchId>();
+    const auto already =
+        c.answer == Answer::kPartial ? std::vector{batch(0, 1)} : std::vector<BatchId>();
     EXPECT_EQ(answer.already, already) << c.what;
     seen.insert(answer.answer);
   }
@@ -119,10 +161,10 @@ TEST(ShardReplica, RandomClaimsNeverBreakIt) {
     PushClaim push = claim({});
     push.verdict = static_cast<Verdict>(random.below(5));
     for (uint64_t n = random.below(4); n > 0; --n)
-      push.ids.push_back({{static_cast<uint32_t>(random.below(3)), 0, 0,
-                           static_cast<uint32_t>(random.below(50))},
-                          static_cast<uint8_t>(random.below(6)),
-                          static_cast<uint8_t>(random.below(6))});
+      push.ids.push_back(
+          {{static_cast<uint32_t>(random.below(3)), 0, 0, static_cast<uint32_t>(random.below(50))},
+           static_cast<uint8_t>(random.below(6)),
+           static_cast<uint8_t>(random.below(6))});
     if (random.chance(0.9)) std::sort(push.ids.begin(), push.ids.end());
     if (r.judge(push, kEpoch).answer != Answer::kApplied) continue;
     r.commit(push, i);

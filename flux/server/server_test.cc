@@ -1,14 +1,14 @@
 // The server through its ports against plain references: the reference table, the scalar optimizer.
 #include "flux/server/server.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <numeric>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "flux/base/key.h"
 #include "flux/base/random.h"
@@ -101,11 +101,13 @@ std::vector<Answer> send(Server* server, const PushRequest& request) {
   return answers;
 }
 bool all_are(const std::vector<Answer>& answers, size_t n, Answer answer) {
-  return answers.size() == n && std::all_of(answers.begin(), answers.end(),
-                                            [&](Answer a) { return a == answer; });
+  return answers.size() == n &&
+         std::all_of(answers.begin(), answers.end(), [&](Answer a) { return a == answer; });
 }
 
-BatchId batch(uint32_t i) { return {{0, 0, 0, i / 4}, static_cast<uint8_t>(i % 4), 4}; }
+BatchId batch(uint32_t i) {
+  return {{0, 0, 0, i / 4}, static_cast<uint8_t>(i % 4), 4};
+}
 
 TEST(Server, EqualsTheReferenceBitForBit) {
   auto server = make_server();
@@ -137,7 +139,8 @@ TEST(Server, EqualsTheReferenceBitForBit) {
                    weights[d].size());
   }
   const Push all(3, batch(0), 900, *server);  // only for its keys
-  std::vector<float> got_wide(all.wide.size()), got_narrow(all.narrow.size()), want(all.wide.size());
+  std::vector<float> got_wide(all.wide.size()), got_narrow(all.narrow.size()),
+      want(all.wide.size());
   std::vector<float> dense(kParameters);
   std::vector<float*> out = {got_wide.data(), got_narrow.data()};
   PullRequest pull{kLife, all.shards, all.request.keys, out, dense.data()};

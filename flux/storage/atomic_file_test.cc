@@ -1,13 +1,12 @@
 // Whole or absent files in a scratch folder.
 #include "flux/storage/atomic_file.h"
 
-#include <gtest/gtest.h>
-
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace flux {
 namespace {

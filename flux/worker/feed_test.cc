@@ -1,18 +1,20 @@
 // Feed over an in-memory dataset: every batch exactly once, whoever asks.
 #include "flux/worker/feed.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 namespace flux {
 namespace {
 
 constexpr uint32_t kBlocks = 23;
 
-uint32_t batches_of(uint32_t block) { return 1 + block * 7 % 32; }
+uint32_t batches_of(uint32_t block) {
+  return 1 + block * 7 % 32;
+}
 
 class FakeReader final : public BlockReader {
  public:
@@ -52,7 +54,8 @@ class FakeCoordinator final : public CoordinatorPort {
   // Some of a block, the whole of every tenth.
   uint32_t skip(uint32_t block) const {
     if (!skips) return 0;
-    return block % 10 == 0 ? batch_mask(batches_of(block)) : 0x5A5A5A5AU & batch_mask(batches_of(block));
+    return block % 10 == 0 ? batch_mask(batches_of(block))
+                           : 0x5A5A5A5AU & batch_mask(batches_of(block));
   }
   bool skips = false;
   std::atomic<uint32_t> next{0};

@@ -49,8 +49,8 @@ class MemoryReader final : public BlockReader {
     out->slots = kSlots;
     out->dense = kDense;
     for (uint32_t i = 0; i < out->size; ++i) {
-      const Example& e = (*examples_)[geometry_->blocks[block_].first_record +
-                                      order_[batch * kBatch + i]];
+      const Example& e =
+          (*examples_)[geometry_->blocks[block_].first_record + order_[batch * kBatch + i]];
       out->labels.push_back(e.label);
       out->dense_values.insert(out->dense_values.end(), e.dense, e.dense + kDense);
       out->keys.insert(out->keys.end(), e.keys, e.keys + kSlots);
@@ -98,7 +98,8 @@ std::shared_ptr<const Graph> logistic_regression() {
     const Status status = builder.add({name, op, std::move(inputs), std::move(attrs), ""});
     EXPECT_TRUE(status.is_ok()) << status.message();
   };
-  add("sparse", "embedding", {}, {{"table", std::string("weight")}, {"combine", std::string("sum")}});
+  add("sparse", "embedding", {},
+      {{"table", std::string("weight")}, {"combine", std::string("sum")}});
   add("linear", "fc", {"dense"}, {{"units", int64_t{1}}});
   add("logit", "add", {"sparse", "linear"}, {});
   add("loss", "logistic_loss", {"logit", "label"}, {});
