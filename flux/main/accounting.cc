@@ -22,7 +22,8 @@ void account_by_key(const Server& server, std::span<const ClosedPass> passes, Ac
     if (count > expected) sum->doubled += count - expected;
     if (count < expected) sum->lost += expected - count;
   });
-  sum->lost += sum->expected - seen_expected;  // records without any row
+  sum->lost += sum->expected - seen_expected;     // records without any row
+  sum->lost -= std::min(sum->lost, sum->skipped);  // which ones were skipped, no counter says
 }
 
 }  // namespace

@@ -32,6 +32,19 @@ Range range_of(const std::vector<CurveRow>& rows, const std::function<double(con
   return {r.low - pad, r.high + pad};
 }
 
+// A title comes from a job file and must stay text inside the picture.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '<' || c == '>' || c == '&') {
+      out += fmt::format("&#{};", static_cast<int>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 double x_at(const CurveRow& row, double most) {
   return kLeft + static_cast<double>(row.examples) / most * (kWidth - kLeft - kRight);
 }
@@ -98,7 +111,7 @@ std::string Curve::to_svg(const std::string& title, double test_auc) const {
       "font-family='sans-serif' font-size='12'>\n"
       "<rect width='{0}' height='{1}' fill='white'/>\n"
       "<text x='{2}' y='18' font-size='15'>{3}</text>\n",
-      kWidth, kHeight, kLeft, title);
+      kWidth, kHeight, kLeft, escaped(title));
   if (!rows_.empty()) {
     const double most = static_cast<double>(std::max<uint64_t>(1, rows_.back().examples));
     const auto loss = [](const CurveRow& r) { return r.loss_since; };

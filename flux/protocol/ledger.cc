@@ -7,13 +7,24 @@
 
 namespace flux {
 namespace {
-constexpr uint32_t kBlocksMax = 1U << 26;  // bound for a decoder: 64 M blocks in one section
 constexpr uint32_t kSectionsMax = 1U << 16;
 
 Verdict verdict_at(uint64_t verdicts, uint32_t batch) {
   return static_cast<Verdict>((verdicts >> (2 * batch)) & 3);
 }
+Status corrupt(const ByteReader& in, const char* what) {
+  return error(Code::kCorrupt, "ledger: {} at offset {}", what, in.offset());
+}
 }  // namespace
+
+bool Ledger::OpenBlock::possible() const {
+  if (block >= kBlocksPerSectionMax || batches == 0 || batches > kBatchesPerBlockMax) return false;
+  uint64_t marked_bits = 0;
+  for (uint32_t b = 0; b < batches; ++b) marked_bits |= ((mask >> b) & 1ULL) * 3ULL << (2 * b);
+  const bool inside = (mask & ~batch_mask(batches)) == 0 && (verdicts & ~marked_bits) == 0;
+  const bool complete = mask == batch_mask(batches) && verdicts == 0;  // would be finished
+  return inside && mask != 0 && !complete;
+}
 
 bool Ledger::Section::is_finished(uint32_t block) const {
   return block / 64 < finished.size() && ((finished[block / 64] >> (block % 64)) & 1) != 0;
@@ -43,6 +54,14 @@ const Ledger::Section* Ledger::section(const BlockId& id) const {
   return at == sections_.end() ? nullptr : &at->second;
 }
 
+bool Ledger::fits(const BatchId& id) const {
+  if (id.batch >= id.batches_in_block || id.batches_in_block > kBatchesPerBlockMax) return false;
+  if (id.block.block >= kBlocksPerSectionMax) return false;
+  const Section* part = section(id.block);
+  const OpenBlock* open = part == nullptr ? nullptr : part->find(id.block.block);
+  return open == nullptr || open->batches == id.batches_in_block;
+}
+
 std::optional<Verdict> Ledger::find(const BatchId& id) const {
   if (id.block.pass < watermark_) return Verdict::kApplied;
   const Section* part = section(id.block);
@@ -54,8 +73,7 @@ std::optional<Verdict> Ledger::find(const BatchId& id) const {
 }
 
 void Ledger::mark(const BatchId& id, Verdict verdict) {
-  FLUX_CHECK(id.batch < id.batches_in_block && id.batches_in_block <= kBatchesPerBlockMax,
-             "{} of {} batches", to_string(id), id.batches_in_block);
+  FLUX_CHECK(fits(id), "{} of {} batches", to_string(id), id.batches_in_block);
   FLUX_CHECK(!find(id).has_value(), "{} already has a verdict", to_string(id));
   Section& part = sections_[{id.block.pass, id.block.phase, id.block.epoch}];
   OpenBlock& open = part.find_or_add(id);
@@ -114,40 +132,53 @@ void Ledger::encode(ByteWriter* out) const {
   }
 }
 
+Status Ledger::Section::decode(ByteReader* in) {
+  finished_batches = in->get<uint64_t>();
+  const auto words = in->get<uint32_t>();
+  if (words > kBlocksPerSectionMax / 64 || words * 8ULL > in->left())
+    return corrupt(*in, "too many blocks");
+  uint64_t blocks = 0;
+  for (uint32_t i = 0; i < words; ++i) {
+    finished.push_back(in->get<uint64_t>());
+    blocks += static_cast<uint64_t>(std::popcount(finished.back()));
+  }
+  if (finished_batches < blocks || finished_batches > blocks * kBatchesPerBlockMax ||
+      (words > 0 && finished.back() == 0))
+    return corrupt(*in, "impossible count of finished blocks");
+  const auto open_count = in->get<uint32_t>();
+  if (open_count > in->left() / 17) return corrupt(*in, "too many open blocks");
+  for (uint32_t i = 0; i < open_count; ++i) {
+    OpenBlock block;
+    block.block = in->get<uint32_t>();
+    block.mask = in->get<uint32_t>();
+    block.verdicts = in->get<uint64_t>();
+    block.batches = in->get<uint8_t>();
+    const bool ordered = open.empty() || open.back().block < block.block;
+    if (!ordered || !block.possible() || is_finished(block.block))
+      return corrupt(*in, "impossible block");
+    open.push_back(block);
+  }
+  return Status::ok();
+}
+
 Result<Ledger> Ledger::decode(ByteReader* in) {
   Ledger ledger;
-  const auto bad = [&](const char* what) {
-    return error(Code::kCorrupt, "ledger: {} at offset {}", what, in->offset());
-  };
   ledger.watermark_ = in->get<uint32_t>();
   const auto sections = in->get<uint32_t>();
-  if (sections > kSectionsMax) return bad("too many sections");
+  if (sections > kSectionsMax) return corrupt(*in, "too many sections");
   for (uint32_t s = 0; s < sections && in->ok(); ++s) {
     const auto pass = in->get<uint32_t>();
     const auto phase = in->get<uint16_t>();
     const auto epoch = in->get<uint16_t>();
-    Section& part = ledger.sections_[{pass, phase, epoch}];
-    part.finished_batches = in->get<uint64_t>();
-    const auto words = in->get<uint32_t>();
-    if (words > kBlocksMax / 64 || words * 8ULL > in->left()) return bad("too many blocks");
-    for (uint32_t i = 0; i < words; ++i) part.finished.push_back(in->get<uint64_t>());
-    const auto open_count = in->get<uint32_t>();
-    if (open_count > in->left() / 17) return bad("too many open blocks");
-    for (uint32_t i = 0; i < open_count; ++i) {
-      OpenBlock open;
-      open.block = in->get<uint32_t>();
-      open.mask = in->get<uint32_t>();
-      open.verdicts = in->get<uint64_t>();
-      open.batches = in->get<uint8_t>();
-      const bool ordered = part.open.empty() || part.open.back().block < open.block;
-      if (!ordered || open.block >= kBlocksMax || open.batches == 0 ||
-          open.batches > kBatchesPerBlockMax || (open.mask & ~batch_mask(open.batches)) != 0)
-        return bad("impossible block");
-      part.open.push_back(open);
-    }
-    if (pass < ledger.watermark_) return bad("section below the watermark");
+    const SectionKey key{pass, phase, epoch};
+    if (pass < ledger.watermark_) return corrupt(*in, "section below the watermark");
+    if (!ledger.sections_.empty() && ledger.sections_.rbegin()->first >= key)
+      return corrupt(*in, "sections out of order");
+    Section& part = ledger.sections_[key];
+    FLUX_RETURN_IF_ERROR(part.decode(in));
+    if (part.finished.empty() && part.open.empty()) return corrupt(*in, "empty section");
   }
-  if (!in->ok()) return bad("cut short");
+  if (!in->ok()) return corrupt(*in, "cut short");
   return ledger;
 }
 

@@ -19,8 +19,13 @@
 
 namespace flux {
 
+constexpr uint32_t kBlocksPerSectionMax = 1U << 26;  // bounds what a message or a file can ask for
+
 class Ledger {
  public:
+  // Whether the batch can be marked or looked up at all: its block is within bounds and, if it is
+  // open, has as many batches as its other marks said. For claims that come from outside.
+  bool fits(const BatchId& id) const;
   // The verdict of a batch, if it has one. Batches of closed passes answer kApplied.
   std::optional<Verdict> find(const BatchId& id) const;
   // Records a verdict; the batch must not have one yet.
@@ -36,7 +41,7 @@ class Ledger {
   std::array<uint64_t, kVerdicts> totals(uint32_t pass) const;
 
   void encode(ByteWriter* out) const;
-  // Reads what encode() wrote; kCorrupt on anything else.
+  // Reads what encode() wrote; kCorrupt on anything else. The result encodes to the same bytes.
   static Result<Ledger> decode(ByteReader* in);
   bool operator==(const Ledger&) const = default;
 
@@ -46,6 +51,7 @@ class Ledger {
     uint32_t mask = 0;      // batches with a verdict
     uint64_t verdicts = 0;  // two bits per batch
     uint8_t batches = 0;
+    bool possible() const;  // as mark() could have left it
     bool operator==(const OpenBlock&) const = default;
   };
   struct Section {                   // one (pass, phase, epoch)
@@ -56,6 +62,7 @@ class Ledger {
     void set_finished(uint32_t block);
     const OpenBlock* find(uint32_t block) const;
     OpenBlock& find_or_add(const BatchId& id);
+    Status decode(ByteReader* in);
     bool operator==(const Section&) const = default;
   };
   using SectionKey = std::tuple<uint32_t, uint16_t, uint16_t>;

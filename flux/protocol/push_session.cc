@@ -73,11 +73,15 @@ bool PushSession::take(Push* push, const ShardAnswer& answer, std::vector<PushAc
       push->rest.erase(answer.shard);
       return false;
     case Answer::kPartial: {
+      // A shard never loses a batch it has, so what an earlier answer took off stays off.
+      const auto part = push->rest.find(answer.shard);
+      const std::vector<BatchId>& sent = part != push->rest.end() ? part->second : push->ids;
       std::vector<BatchId> left;
-      std::set_difference(push->ids.begin(), push->ids.end(), answer.already.begin(),
-                          answer.already.end(), std::back_inserter(left));
+      std::set_difference(sent.begin(), sent.end(), answer.already.begin(), answer.already.end(),
+                          std::back_inserter(left));
       if (left.empty()) {
         std::erase(push->pending, answer.shard);
+        push->rest.erase(answer.shard);
         return false;
       }
       push->rest[answer.shard] = std::move(left);

@@ -12,7 +12,11 @@ bool well_formed(const PushClaim& claim) {
     const BatchId& id = claim.ids[i];
     if (id.batch >= id.batches_in_block || id.batches_in_block > kBatchesPerBlockMax) return false;
     if (id.block.pass != claim.ids.front().block.pass) return false;
-    if (i > 0 && !(claim.ids[i - 1] < id)) return false;  // sorted, so no repeats
+    if (i == 0) continue;
+    const BatchId& before = claim.ids[i - 1];
+    if (!(before < id)) return false;  // sorted, so no repeats
+    // One block has one number of batches; with it, no batch is named twice.
+    if (before.block == id.block && before.batches_in_block != id.batches_in_block) return false;
   }
   return true;
 }
@@ -65,6 +69,8 @@ ShardAnswer ShardReplica::judge(const PushClaim& claim, ShardEpoch epoch) const 
   if (pass < ledger_.watermark()) return answer(Answer::kDuplicate);
   if (geometry(pass) != claim.geometry || claim.geometry == 0)
     return answer(Answer::kStaleGeometry);
+  for (const BatchId& id : claim.ids)
+    if (!ledger_.fits(id)) return answer(Answer::kMalformed);
   for (const BatchId& id : claim.ids)
     if (ledger_.find(id).has_value()) result.already.push_back(id);
   if (result.already.empty()) return result;
@@ -143,7 +149,10 @@ Result<ShardReplica> ShardReplica::decode(ByteReader* in) {
   if (passes > in->left() / 12) return error(Code::kCorrupt, "shard state: too many passes");
   for (uint32_t i = 0; i < passes; ++i) {
     const auto pass = in->get<uint32_t>();
-    replica.geometry_[pass] = in->get<uint64_t>();
+    const auto geometry = in->get<uint64_t>();
+    if (geometry == 0 || (i > 0 && replica.geometry_.rbegin()->first >= pass))
+      return error(Code::kCorrupt, "shard state: impossible pass {}", pass);
+    replica.geometry_[pass] = geometry;
   }
   FLUX_ASSIGN_OR_RETURN(replica.ledger_, Ledger::decode(in));
   if (!in->ok()) return error(Code::kCorrupt, "shard state: cut short");

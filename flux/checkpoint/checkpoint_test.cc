@@ -1,0 +1,208 @@
+// Shard files and manifests: round trips, golden bytes, and every truncation and flipped bit.
+#include <fstream>
+#include <iterator>
+
+#include <gtest/gtest.h>
+
+#include "flux/base/hash.h"
+#include "flux/checkpoint/manifest.h"
+#include "flux/checkpoint/shard_file.h"
+
+namespace flux {
+namespace {
+
+const std::string kGolden = FLUX_SOURCE_DIR "/tests/golden/";
+
+std::string read_golden(const std::string& name) {
+  std::ifstream in(kGolden + name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Today's code must write the file that the first version wrote. A change of the format needs a new
+// version, a new golden file, and a reader of the old one.
+void expect_golden(const std::string& name, const std::string& written) {
+  if (written == read_golden(name)) return;
+  const std::string now = testing::TempDir() + name;
+  std::ofstream(now, std::ios::binary) << written;
+  ADD_FAILURE() << kGolden << name << " is not what is written now, see " << now;
+}
+
+ShardImage small_image() {
+  ShardImage image;
+  image.shards = 16;
+  image.replica = ShardReplica(3, 0x1122334455667788, {5, 6});
+  image.replica.close_below(1);
+  EXPECT_TRUE(image.replica.open_pass(1, 0xabcdef).is_ok());
+  PushClaim claim{0x1122334455667788, 0xabcdef, {{{1, 0, 2, 7}, 1, 3}}, Verdict::kApplied};
+  image.replica.commit(claim, 99);
+  claim.ids = {{{1, 0, 2, 8}, 0, 1}};
+  image.replica.commit(claim, 98);
+  claim.ids = {{{1, 0, 2, 9}, 4, 5}};
+  claim.verdict = Verdict::kDropped;
+  image.replica.commit(claim, 0);
+  image.tables.push_back({"embedding", 20, 2,
+                          std::string("0123456789abcdefghij", 20) +
+                              std::string("ABCDEFGHIJ\0\1\2\3\4\5\6\7\x8\x9", 20)});
+  image.tables.push_back({"empty", 12, 0, ""});
+  return image;
+}
+
+void expect_equal(const ShardImage& a, const ShardImage& b) {
+  EXPECT_EQ(a.shards, b.shards);
+  EXPECT_EQ(a.replica.shard(), b.replica.shard());
+  EXPECT_EQ(a.replica.incarnation(), b.replica.incarnation());
+  EXPECT_EQ(a.replica.epoch(), b.replica.epoch());
+  EXPECT_EQ(a.replica.op(), b.replica.op());
+  EXPECT_EQ(a.replica.stream_hash(), b.replica.stream_hash());
+  EXPECT_EQ(a.replica.ledger(), b.replica.ledger());
+  ASSERT_EQ(a.tables.size(), b.tables.size());
+  for (size_t t = 0; t < a.tables.size(); ++t) {
+    EXPECT_EQ(a.tables[t].name, b.tables[t].name);
+    EXPECT_EQ(a.tables[t].row_bytes, b.tables[t].row_bytes);
+    EXPECT_EQ(a.tables[t].rows, b.tables[t].rows);
+    EXPECT_EQ(a.tables[t].bytes, b.tables[t].bytes);
+  }
+}
+
+TEST(ShardFile, GoldenBytes) {
+  expect_golden("shard_v1.bin", encode_shard(small_image()));
+  const auto back = decode_shard("golden", read_golden("shard_v1.bin"));
+  ASSERT_TRUE(back.is_ok()) << back.status().message();
+  expect_equal(back.value(), small_image());
+}
+
+TEST(ShardFile, ManyChunks) {
+  ShardImage image = small_image();
+  for (const size_t size : {(1U << 20) - 1, 1U << 20, (1U << 20) + 1, 3U << 20}) {
+    image.tables[0].bytes.assign(size, '\0');
+    for (size_t i = 0; i < size; ++i) image.tables[0].bytes[i] = static_cast<char>(mix64(i));
+    const auto back = decode_shard("x", encode_shard(image));
+    ASSERT_TRUE(back.is_ok()) << back.status().message();
+    expect_equal(back.value(), image);
+  }
+}
+
+TEST(ShardFile, ChunksCannotChangePlaces) {
+  ShardImage image = small_image();
+  image.tables.resize(1);
+  image.tables[0].bytes = std::string(1U << 20, 'a') + std::string(1U << 20, 'b');
+  std::string bytes = encode_shard(image);
+  const size_t chunk = (1U << 20) + 12;
+  const std::string last = bytes.substr(bytes.size() - chunk);
+  const std::string before = bytes.substr(bytes.size() - 2 * chunk, chunk);
+  bytes.resize(bytes.size() - 2 * chunk);
+  const auto back = decode_shard("x", bytes + last + before);
+  ASSERT_FALSE(back.is_ok());
+  EXPECT_NE(back.status().message().find("checksum"), std::string::npos);
+}
+
+TEST(ShardFile, EveryTruncationIsNoticed) {
+  const std::string bytes = encode_shard(small_image());
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    const auto back = decode_shard("a/shard", std::string_view(bytes).substr(0, size));
+    ASSERT_FALSE(back.is_ok()) << size;
+    EXPECT_EQ(back.status().code(), Code::kCorrupt);
+    EXPECT_EQ(back.status().message().find("a/shard:"), 0U) << back.status().message();
+  }
+  EXPECT_FALSE(decode_shard("x", bytes + '\0').is_ok());
+  EXPECT_FALSE(decode_shard("x", bytes + bytes).is_ok());
+}
+
+TEST(ShardFile, EveryFlippedBitIsNoticed) {
+  const std::string bytes = encode_shard(small_image());
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    std::string bad = bytes;
+    bad[bit / 8] ^= static_cast<char>(1U << (bit % 8));
+    const auto back = decode_shard("x", bad);
+    ASSERT_FALSE(back.is_ok()) << "bit " << bit;
+    EXPECT_EQ(back.status().code(), Code::kCorrupt);
+  }
+}
+
+Manifest small_manifest() {
+  Manifest m;
+  m.number = 12;
+  m.created = "2024-05-06T07:08:09Z";
+  m.job = "a \"quoted\" job, \xc3\xa4";
+  m.incarnation = 0xfedcba9876543210;
+  m.epoch = {2, 3};
+  m.model = {{"tables.embedding.dim", "10"}, {"layers", "fc"}};
+  m.closed = {{"pass-0", 1000, 2, 0x77, 3}, {"pass-1", 5, 1, 0x78, 0}};
+  m.geometry = 0x79;
+  m.open_pass = "pass-2";
+  m.examples = 17;
+  m.shards = {{{"shard-00000", 100, 0xaa}, 9, 0xbb, 4}, {{"shard-00001", 0, ~0ULL}, 0, 0, 0}};
+  m.files = {{"geometry.json", 44, 0xcc}};
+  return m;
+}
+
+TEST(Manifest, GoldenText) {
+  const std::string text = encode_manifest(small_manifest());
+  expect_golden("manifest_v1.json", text);
+  const auto back = decode_manifest("golden", read_golden("manifest_v1.json"));
+  ASSERT_TRUE(back.is_ok()) << back.status().message();
+  const Manifest& m = back.value();
+  const Manifest expected = small_manifest();
+  EXPECT_EQ(m.number, expected.number);
+  EXPECT_EQ(m.created, expected.created);
+  EXPECT_EQ(m.job, expected.job);
+  EXPECT_EQ(m.incarnation, expected.incarnation);
+  EXPECT_EQ(m.epoch, expected.epoch);
+  EXPECT_EQ(m.model, expected.model);
+  EXPECT_EQ(m.closed, expected.closed);
+  EXPECT_EQ(m.geometry, expected.geometry);
+  EXPECT_EQ(m.open_pass, expected.open_pass);
+  EXPECT_EQ(m.examples, expected.examples);
+  ASSERT_EQ(m.shards.size(), 2U);
+  EXPECT_EQ(m.shards[1].file.hash, ~0ULL);
+  EXPECT_EQ(m.shards[0].stream_hash, 0xbbU);
+  EXPECT_EQ(m.shards[0].rows, 4U);
+  ASSERT_EQ(m.files.size(), 1U);
+  EXPECT_EQ(m.files[0].name, "geometry.json");
+}
+
+TEST(Manifest, EveryTruncationIsNoticed) {
+  const std::string text = encode_manifest(small_manifest());
+  for (size_t size = 0; size < text.size(); ++size) {
+    const auto back = decode_manifest("a/m.json", std::string_view(text).substr(0, size));
+    ASSERT_FALSE(back.is_ok()) << size;
+    EXPECT_EQ(back.status().code(), Code::kCorrupt);
+    EXPECT_EQ(back.status().message().find("a/m.json:"), 0U) << back.status().message();
+  }
+  EXPECT_FALSE(decode_manifest("x", text + " ").is_ok());
+}
+
+TEST(Manifest, EveryFlippedBitIsNoticed) {
+  const std::string text = encode_manifest(small_manifest());
+  for (size_t bit = 0; bit < text.size() * 8; ++bit) {
+    std::string bad = text;
+    bad[bit / 8] ^= static_cast<char>(1U << (bit % 8));
+    const auto back = decode_manifest("x", bad);
+    ASSERT_FALSE(back.is_ok()) << "bit " << bit << ": " << bad;
+    EXPECT_EQ(back.status().code(), Code::kCorrupt);
+  }
+}
+
+TEST(Manifest, NamesStayInsideTheFolder) {
+  for (const std::string name : {"../x", "/x", ".hidden", "..", ".", "", "a/b", "a/../../b"}) {
+    Manifest file = small_manifest();
+    file.files[0].name = name;
+    EXPECT_FALSE(decode_manifest("x", encode_manifest(file)).is_ok()) << name;
+    Manifest shard = small_manifest();
+    shard.shards[1].file.name = name;
+    EXPECT_FALSE(decode_manifest("x", encode_manifest(shard)).is_ok()) << name;
+  }
+}
+
+TEST(Manifest, ModelDifferencesNameTheField) {
+  const std::map<std::string, std::string> a = {{"dim", "10"}, {"gone", "x"}, {"same", "1"}};
+  const std::map<std::string, std::string> b = {{"dim", "16"}, {"new", "y"}, {"same", "1"}};
+  EXPECT_EQ(model_differences(a, b),
+            (std::vector<std::string>{"dim: 10 in the checkpoint, 16 in the job",
+                                      "gone: x in the checkpoint, absent from the job",
+                                      "new: absent from the checkpoint, y in the job"}));
+  EXPECT_TRUE(model_differences(a, a).empty());
+}
+
+}  // namespace
+}  // namespace flux

@@ -1,0 +1,180 @@
+// What a run leaves for people and programs: curve, summary, lock, progress on the screen.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "flux/base/text.h"
+#include "flux/main/curve.h"
+#include "flux/main/output_lock.h"
+#include "flux/main/progress_view.h"
+#include "flux/main/summary.h"
+#include "flux/storage/atomic_file.h"
+
+namespace flux {
+namespace {
+
+class Report : public testing::Test {
+ protected:
+  Report() {
+    std::string name = testing::TempDir() + "flux_main_XXXXXX";
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  ~Report() override { std::filesystem::remove_all(folder_); }
+  std::string at(const std::string& name) const { return folder_ + "/" + name; }
+  std::string folder_;
+};
+
+TEST_F(Report, CurveContinuesWhereTheJobResumes) {
+  Curve curve;
+  for (uint64_t i = 1; i <= 4; ++i)
+    curve.add({i * 100, 0.5 / double(i), 0.5, 0.6 + 0.01 * double(i), 1000.0 * double(i)});
+  ASSERT_TRUE(curve.save(at("curve.tsv")).is_ok());
+  EXPECT_EQ(read_whole_file(at("curve.tsv"), 4096).value().substr(0, 88),
+            "examples\tloss_since\tloss_average\tauc\texamples_per_s\n"
+            "100\t0.500000\t0.500000\t0.610000\t1000\n");
+  Curve resumed;
+  resumed.load(at("curve.tsv"), 250);
+  ASSERT_EQ(resumed.rows().size(), 2U);
+  EXPECT_EQ(resumed.rows()[1].examples, 200U);
+  EXPECT_DOUBLE_EQ(resumed.rows()[1].loss_since, 0.25);
+  EXPECT_DOUBLE_EQ(resumed.rows()[1].auc, 0.62);
+  EXPECT_DOUBLE_EQ(resumed.rows()[1].examples_per_s, 2000);
+  Curve all;
+  all.load(at("curve.tsv"), 400);
+  EXPECT_EQ(all.rows().size(), 4U);
+}
+
+TEST_F(Report, AnOddCurveFileGivesNoRows) {
+  Curve curve;
+  curve.load(at("absent"), 1000);
+  EXPECT_TRUE(curve.rows().empty());
+  ASSERT_TRUE(write_file_synced(at("odd"), "\x01\x02 what\nis\tthis\n").is_ok());
+  curve.load(at("odd"), 1000);
+  EXPECT_TRUE(curve.rows().empty());
+}
+
+TEST_F(Report, CurvePictureStandsAlone) {
+  Curve curve;
+  EXPECT_NE(curve.to_svg("nothing yet", 0).find("</svg>"), std::string::npos);
+  curve.add({100, 0.5, 0.5, 0.6, 10});
+  curve.add({200, 0.4, 0.45, 0.7, 10});
+  const std::string svg = curve.to_svg("my job", 0.77);
+  EXPECT_EQ(svg.find("<svg "), 0U);
+  EXPECT_NE(svg.find("my job"), std::string::npos);
+  EXPECT_NE(svg.find("test AUC 0.77000"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(curve.to_svg("a <b> & c", 0).find("<b>"), std::string::npos) << "text is escaped";
+}
+
+Summary summary() {
+  Summary s;
+  s.job = "a \"b\"";
+  s.state = "complete";
+  s.examples = 1000;
+  s.examples_per_s = 68120.7;
+  s.accounting = {1000000, 999990, 0, 10, 7};
+  s.model_hash = 0xab;
+  return s;
+}
+
+TEST_F(Report, SummaryHasTheDocumentedFields) {
+  std::ifstream file(FLUX_SOURCE_DIR "/tests/golden/summary_keys.json");
+  const auto documented = nlohmann::ordered_json::parse(file);
+  const auto json = nlohmann::ordered_json::parse(summary_json(summary()));
+  std::vector<std::string> names, expected;
+  for (const auto& [name, value] : json.items()) names.push_back(name);
+  for (const auto& [name, value] : documented.items()) expected.push_back(name);
+  EXPECT_EQ(names, expected);
+  EXPECT_EQ(json["job"], "a \"b\"");
+  EXPECT_EQ(json["lost"], 10);
+  EXPECT_EQ(json["doubled"], 7);
+  EXPECT_EQ(json["applied_once"], 999983);
+  EXPECT_TRUE(json["auc"].is_null());
+  EXPECT_TRUE(json["resumed_from"].is_null());
+  EXPECT_EQ(json["model_hash"], "00000000000000ab");
+}
+
+TEST_F(Report, AccountingLine) {
+  Summary s = summary();
+  EXPECT_EQ(accounting_line(s),
+            "examples 999,983/1,000,000 applied once · skipped 0 · lost 10 · doubled 7 · 68,120 "
+            "examples/s");
+  s.auc = 0.779214;
+  EXPECT_NE(accounting_line(s).find("test AUC 0.77921 "), std::string::npos);
+  EXPECT_GT(peak_rss_bytes(), 1U << 20);
+}
+
+TEST_F(Report, OneProcessPerOutputFolder) {
+  auto first = OutputLock::take(at("new/out"));
+  ASSERT_TRUE(first.is_ok()) << first.status().message();
+  const auto second = OutputLock::take(at("new/out"));
+  ASSERT_FALSE(second.is_ok());
+  EXPECT_EQ(second.status().code(), Code::kInvalid);
+  EXPECT_NE(second.status().message().find("process " + std::to_string(::getpid())),
+            std::string::npos)
+      << second.status().message();
+  EXPECT_TRUE(OutputLock::take(at("other")).is_ok());
+  first.value().reset();
+  EXPECT_TRUE(OutputLock::take(at("new/out")).is_ok());
+}
+
+Progress progress_of(uint64_t examples, double loss) {
+  Progress p;
+  p.examples = examples;
+  const float label = 1, prediction = 0.5F;
+  p.metrics.add(&label, &prediction, 1, loss);
+  return p;
+}
+
+TEST_F(Report, ProgressRowsAndTheirFigures) {
+  Curve curve;
+  ProgressView view(false, &curve);
+  testing::internal::CaptureStdout();
+  view.begin(1000, 5000, 0);
+  EXPECT_FALSE(view.due(0, 60 * kSecond)) << "nothing to say";
+  view.update(progress_of(100, 60), 2 * kSecond);
+  EXPECT_FALSE(view.due(150, 2 * kSecond + 1)) << "too soon";
+  view.update(progress_of(150, 70), 2 * kSecond + 1);
+  view.update(progress_of(300, 100), 4 * kSecond);
+  view.draw_bar(300, 4 * kSecond);
+  view.finish(progress_of(300, 100), 5 * kSecond);
+  view.say("done");
+  const std::string out = testing::internal::GetCapturedStdout();
+  ASSERT_EQ(curve.rows().size(), 2U);
+  EXPECT_EQ(curve.rows()[0].examples, 1100U);
+  EXPECT_DOUBLE_EQ(curve.rows()[0].loss_since, 0.6);
+  EXPECT_DOUBLE_EQ(curve.rows()[0].examples_per_s, 50);
+  EXPECT_EQ(curve.rows()[1].examples, 1300U);
+  EXPECT_DOUBLE_EQ(curve.rows()[1].loss_since, 0.2);
+  EXPECT_DOUBLE_EQ(curve.rows()[1].loss_average, 100.0 / 300);
+  EXPECT_DOUBLE_EQ(curve.rows()[1].examples_per_s, 100);
+  EXPECT_EQ(split(out, '\n').size(), 6U) << out;  // a head of two lines, two rows, "done", the end
+  EXPECT_EQ(out.find('\r'), std::string::npos) << "no bar in a pipe";
+  EXPECT_EQ(out.find('\033'), std::string::npos);
+  EXPECT_NE(out.find("1,300"), std::string::npos);
+  EXPECT_NE(out.find(human_seconds(3700 / 75.0)), std::string::npos) << out;
+}
+
+TEST_F(Report, TheBarIsClearedBeforeALine) {
+  Curve curve;
+  ProgressView view(true, &curve);
+  testing::internal::CaptureStdout();
+  view.begin(0, 100, 0);
+  view.draw_bar(25, kSecond);
+  view.say("hello");
+  view.draw_bar(500, kSecond);
+  view.finish(progress_of(0, 0), kSecond);
+  const std::string out = testing::internal::GetCapturedStdout();
+  EXPECT_NE(out.find("[##########..............................]  25.0%"), std::string::npos);
+  EXPECT_NE(out.find("\r\033[Khello\n"), std::string::npos);
+  EXPECT_NE(out.find("100.0%"), std::string::npos) << "never beyond";
+  EXPECT_TRUE(out.ends_with("\r\033[K"));
+}
+
+}  // namespace
+}  // namespace flux
