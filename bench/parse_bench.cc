@@ -14,8 +14,8 @@
 #include "flux/data/criteo_gen.h"
 #include "flux/data/criteo_line.h"
 #include "flux/data/dataset.h"
-#include "flux/storage/read_file.h"
 #include "flux/data/reference_parser.h"
+#include "flux/storage/read_file.h"
 
 namespace flux {
 namespace {

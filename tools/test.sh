@@ -71,7 +71,7 @@ sanitized() {
   if setarch -R true 2>/dev/null; then fixed=(setarch -R); fi
   [ ! -f tools/tsan.supp ] || supp=":suppressions=$PWD/tools/tsan.supp"
   [ ! -f tools/lsan.supp ] || export LSAN_OPTIONS="suppressions=$PWD/tools/lsan.supp"
-  # No detect_stack_use_after_return: GCC 12 lays 64-byte variables out misaligned with it (bug 110027).
+  # No detect_stack_use_after_return: with it GCC 12 misaligns 64-byte variables (bug 110027).
   export ASAN_OPTIONS="detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=0"
   export UBSAN_OPTIONS="print_stacktrace=1" TSAN_OPTIONS="halt_on_error=1$supp"
   local only=(-L '^(unit|sim)$')

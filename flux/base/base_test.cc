@@ -179,7 +179,8 @@ TEST(Status, CarriesCodeMessageAndContext) {
   EXPECT_EQ(bad.with_context("a.tsv").code(), Code::kIo);
   EXPECT_EQ(invalid("no").code(), Code::kInvalid);
   EXPECT_EQ(errno_status("open x", ENOENT).code(), Code::kNotFound);
-  EXPECT_EQ(errno_status("open x", EACCES).code(), Code::kIo);
+  EXPECT_EQ(errno_status("open x", EACCES).code(), Code::kInvalid);
+  EXPECT_EQ(errno_status("open x", EIO).code(), Code::kIo);
   EXPECT_EQ(errno_status("open x", EACCES).message(), "open x: Permission denied");
   std::vector<std::string> names;
   for (int c = 0; c <= static_cast<int>(Code::kCancelled); ++c)

@@ -41,7 +41,23 @@ Status Status::with_context(std::string_view context) const {
 }
 
 Status errno_status(std::string_view what, int error_number) {
-  const Code code = error_number == ENOENT ? Code::kNotFound : Code::kIo;
+  Code code = Code::kIo;
+  switch (error_number) {
+    case ENOENT:
+      code = Code::kNotFound;
+      break;
+    case ENOTDIR:
+    case EISDIR:
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case EEXIST:
+    case ENAMETOOLONG:
+      code = Code::kInvalid;
+      break;  // the path is the mistake
+    default:
+      break;
+  }
   return error(code, "{}: {}", what, std::strerror(error_number));
 }
 

@@ -56,7 +56,8 @@ Status invalid(fmt::format_string<Args...> format, Args&&... args) {
   return Status(Code::kInvalid, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// "what: strerror(errno)" as kNotFound for ENOENT, else kIo.
+// "what: strerror(errno)": kNotFound for ENOENT, kInvalid when the path itself is the mistake (no
+// permission, a file where a folder is needed), else kIo.
 Status errno_status(std::string_view what, int error_number);
 
 // Either a T or a Status that is not ok.

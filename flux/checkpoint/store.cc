@@ -39,6 +39,10 @@ std::vector<uint64_t> CheckpointStore::committed() const {
   return numbers;
 }
 
+bool CheckpointStore::is_committed(uint64_t number) const {
+  return path_exists(join_path(path_of(number), kManifestName));
+}
+
 Status CheckpointStore::remove_leftovers() const {
   for (const std::string& name : list_folder(folder_)) {
     const std::string path = join_path(folder_, name);

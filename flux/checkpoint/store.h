@@ -25,6 +25,7 @@ class CheckpointStore {
 
   // Numbers of committed checkpoints, rising.
   std::vector<uint64_t> committed() const;
+  bool is_committed(uint64_t number) const;
   Status remove_leftovers() const;
   std::string path_of(uint64_t number) const;
 

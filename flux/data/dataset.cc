@@ -204,11 +204,20 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
   now.shuffle_seed = shuffle_seed_of(options);
   for (DataFile& file : now.files) {
     FLUX_ASSIGN_OR_RETURN(const ReadFile opened, ReadFile::open(file.path));
-    file.bytes = opened.size();
+    const auto modified_ns = static_cast<uint64_t>(opened.modified_ns());
+    if (opened.size() != file.bytes || modified_ns == file.modified_ns) {
+      file.bytes = opened.size();
+      continue;
+    }
+    const auto again = scan({&file.path, 1}, options, 1);  // written anew: the same text?
+    file.content = again.is_ok() ? again.value().files[0].content : ~file.content;
   }
   const std::vector<std::string> differences = geometry_differences(geometry, now);
   if (!differences.empty())
-    return error(Code::kStale, "the data is not what was scanned: {}", join(differences, "; "));
+    return error(Code::kStale,
+                 "the data is not what this pass was cut from: {}\n"
+                 "put it back until the pass is closed, or start over with --fresh",
+                 join(differences, "; "));
   for (const DataBlock& block : geometry.blocks)
     if (block.end - block.begin >= kBlockBytesMax)
       return error(Code::kCorrupt, "geometry: a block of {}", human_bytes(block.end - block.begin));

@@ -152,7 +152,9 @@ std::string Geometry::to_json() const {
     root["files"].push_back({{"path", file.path},
                              {"bytes", file.bytes},
                              {"records", file.records},
-                             {"gzip", file.gzip}});
+                             {"gzip", file.gzip},
+                             {"modified_ns", file.modified_ns},
+                             {"content", file.content}});
   root["blocks"] = Json::array();
   for (const DataBlock& b : blocks)
     root["blocks"].push_back({{"file", b.file},
@@ -177,7 +179,8 @@ Result<Geometry> Geometry::from_json(std::string_view text) {
   g.shuffle_seed = top.number("shuffle_seed");
   for (const Json& item : top.list("files")) {
     Fields f(item);
-    g.files.push_back({f.text("path"), f.number("bytes"), f.number("records"), f.flag("gzip")});
+    g.files.push_back({f.text("path"), f.number("bytes"), f.number("records"), f.flag("gzip"),
+                       f.number("modified_ns"), f.number("content")});
     FLUX_RETURN_IF_ERROR(f.status());
   }
   for (const Json& item : top.list("blocks")) {
@@ -214,6 +217,8 @@ std::vector<std::string> geometry_differences(const Geometry& before, const Geom
     }
     if (a.bytes != b.bytes)
       out.push_back(fmt::format("{}: {} bytes, was {}", a.path, b.bytes, a.bytes));
+    else if (a.content != b.content)
+      out.push_back(fmt::format("{}: its content has changed", a.path));
     if (a.records != b.records)
       out.push_back(fmt::format("{}: {} records, was {}", a.path, b.records, a.records));
     if (a.gzip != b.gzip)

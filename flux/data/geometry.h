@@ -23,6 +23,9 @@ struct DataFile {
   uint64_t bytes = 0;    // size on disk
   uint64_t records = 0;  // lines
   bool gzip = false;
+  // What tells whether a file of the same size is still the same; no part of the geometry's hash.
+  uint64_t modified_ns = 0;  // by the file system's clock
+  uint64_t content = 0;      // hash of the text, looked at only if the clock says "modified"
 };
 
 struct DataBlock {

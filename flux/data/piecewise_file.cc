@@ -62,21 +62,25 @@ Result<PiecePacker::Piece> PiecePacker::pack(std::string_view plain) {
 
 PiecewiseFile::PiecewiseFile(std::string path, int fd)
     : path_(std::move(path)),
-      aside_(path_ + std::string(kTemporarySuffix)),
+      in_place_(is_special_file(path_)),
+      aside_(in_place_ ? path_ : path_ + std::string(kTemporarySuffix)),
       gzip_(path_.ends_with(".gz")),
       fd_(fd) {}
 
 PiecewiseFile::~PiecewiseFile() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(aside_.c_str());
+  if (!in_place_) ::unlink(aside_.c_str());
 }
 
-Result<std::unique_ptr<PiecewiseFile>> PiecewiseFile::create(const std::string& path) {
-  if (path.empty()) return invalid("no file to write was named");
+Result<std::unique_ptr<PiecewiseFile>> PiecewiseFile::create(const std::string& named) {
+  if (named.empty()) return invalid("no file to write was named");
+  const std::string path = resolve_links(named);
   if (is_folder(path)) return invalid("cannot write {}: it is a folder; name a file in it", path);
-  const std::string aside = path + std::string(kTemporarySuffix);
-  const int fd = ::open(aside.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0644);
+  const bool in_place = is_special_file(path);
+  const std::string aside = in_place ? path : path + std::string(kTemporarySuffix);
+  const int create = in_place ? 0 : O_CREAT | O_TRUNC;
+  const int fd = ::open(aside.c_str(), O_WRONLY | O_CLOEXEC | create, 0644);
   if (fd < 0) return errno_status("cannot create " + aside, errno);
   std::unique_ptr<PiecewiseFile> file(new PiecewiseFile(path, fd));
   if (file->gzip_) FLUX_RETURN_IF_ERROR(file->write(kGzipHeader));
@@ -108,6 +112,7 @@ Status PiecewiseFile::commit() {
     put_u32(static_cast<uint32_t>(plain_size_), &end);
     FLUX_RETURN_IF_ERROR(write(end));
   }
+  if (in_place_) return Status::ok();
   if (::fsync(fd_) != 0) return errno_status("cannot flush " + aside_, errno);
   if (::rename(aside_.c_str(), path_.c_str()) != 0)
     return errno_status("cannot rename " + aside_ + " to " + path_, errno);

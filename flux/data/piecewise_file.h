@@ -37,7 +37,7 @@ class PiecePacker {
 
 class PiecewiseFile {
  public:
-  static Result<std::unique_ptr<PiecewiseFile>> create(const std::string& path);
+  static Result<std::unique_ptr<PiecewiseFile>> create(const std::string& named);
   ~PiecewiseFile();
   PiecewiseFile(const PiecewiseFile&) = delete;
   PiecewiseFile& operator=(const PiecewiseFile&) = delete;
@@ -50,7 +50,9 @@ class PiecewiseFile {
   PiecewiseFile(std::string path, int fd);
   Status write(std::string_view bytes);
 
-  const std::string path_, aside_;
+  const std::string path_;
+  const bool in_place_;  // a device or pipe: nothing is put aside or renamed
+  const std::string aside_;
   const bool gzip_;
   int fd_;
   uint64_t plain_size_ = 0;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "flux/base/buffer.h"
+#include "flux/base/hash.h"
 #include "flux/base/text.h"
 #include "flux/data/criteo.h"
 #include "flux/data/dataset.h"
@@ -26,10 +27,12 @@ struct Chunk {
   uint32_t newlines = 0;
   uint32_t first = 0;  // position of the first newline
   uint32_t last = 0;   // position of the last newline
+  uint64_t hash = 0;   // of the text
 };
 
 Chunk look_at(const char* text, size_t size) {
   Chunk chunk;
+  chunk.hash = hash_bytes(text, size);
   chunk.newlines = static_cast<uint32_t>(count_newlines(text, size));
   if (chunk.newlines == 0) return chunk;
   const auto* first = static_cast<const char*>(std::memchr(text, '\n', size));
@@ -50,10 +53,12 @@ class LineCounter {
     if (chunk.newlines > 0) line_begin_ = bytes_ + chunk.last + 1;
     newlines_ += chunk.newlines;
     bytes_ += size;
+    if (size > 0) content_ = hash_pair(content_, chunk.hash);
     return Status::ok();
   }
   uint64_t newlines() const { return newlines_; }
   uint64_t bytes() const { return bytes_; }
+  uint64_t content() const { return content_; }
   // A last line without newline is a record too.
   uint64_t records() const { return newlines_ + (line_begin_ < bytes_ ? 1 : 0); }
 
@@ -61,6 +66,7 @@ class LineCounter {
   uint64_t newlines_ = 0;
   uint64_t bytes_ = 0;
   uint64_t line_begin_ = 0;
+  uint64_t content_ = 0;
 };
 
 struct FileScan {
@@ -71,6 +77,7 @@ struct FileScan {
   std::vector<uint64_t> batch_ends;  // gzip: text offset behind every batch_size-th newline
   uint64_t records = 0;
   uint64_t text_bytes = 0;
+  uint64_t content = 0;  // hash of the text
 
   uint64_t chunk_bytes(uint64_t i) const {
     return std::min(kChunkBytes, file.size() - i * kChunkBytes);
@@ -134,6 +141,7 @@ Status count_gzip(FileScan* scan, uint32_t batch_size, const std::atomic<bool>* 
   }
   scan->records = counter.records();
   scan->text_bytes = counter.bytes();
+  scan->content = counter.content();
   return Status::ok();
 }
 
@@ -162,6 +170,7 @@ Status count_lines(std::vector<FileScan>* scans, uint32_t batch_size, unsigned t
         FLUX_RETURN_IF_ERROR(counter.add(scan.file.path(), scan.chunks[i], scan.chunk_bytes(i)));
       scan.records = counter.records();
       scan.text_bytes = counter.bytes();
+      scan.content = counter.content();
     }
     if (scan.records == 0)
       return invalid("{}: holds no record; remove it from the data or fill it", scan.file.path());
@@ -228,7 +237,8 @@ Status cut_file(const FileScan& scan, uint32_t file, uint32_t per_block, unsigne
   begins.insert(begins.begin(), 0);
   const uint64_t block_records = uint64_t{per_block} * g->batch_size;
   uint64_t first = g->records();
-  g->files.push_back({scan.file.path(), scan.file.size(), scan.records, scan.gzip});
+  g->files.push_back({scan.file.path(), scan.file.size(), scan.records, scan.gzip,
+                      static_cast<uint64_t>(scan.file.modified_ns()), scan.content});
   uint64_t left = scan.records;
   for (size_t i = 0; i < begins.size(); ++i) {
     const uint64_t end = i + 1 < begins.size() ? begins[i + 1] : scan.text_bytes;

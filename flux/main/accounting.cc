@@ -22,7 +22,7 @@ void account_by_key(const Server& server, std::span<const ClosedPass> passes, Ac
     if (count > expected) sum->doubled += count - expected;
     if (count < expected) sum->lost += expected - count;
   });
-  sum->lost += sum->expected - seen_expected;     // records without any row
+  sum->lost += sum->expected - seen_expected;      // records without any row
   sum->lost -= std::min(sum->lost, sum->skipped);  // which ones were skipped, no counter says
 }
 
@@ -40,10 +40,17 @@ Accounting account(const Server& server, std::span<const ClosedPass> passes, uin
     account_by_key(server, passes, &sum);
   } else {
     const uint64_t least = (sum.expected - sum.skipped) * slots;
-    const uint64_t most = least + partly * slots;
-    const auto examples = [&](uint64_t n) { return slots == 0 ? n : (n + slots - 1) / slots; };
-    if (totals.occurrences > most) sum.doubled = examples(totals.occurrences - most);
-    if (totals.occurrences < least) sum.lost = examples(least - totals.occurrences);
+    const auto examples = [&](int64_t n) {
+      return (static_cast<uint64_t>(n) + slots - 1) / std::max(1U, slots);
+    };
+    // A row's counter has 32 bits and may wrap; sums stay right modulo 2^32, so differences up to
+    // 2^31 are seen as they are.
+    for (const uint64_t found : totals.occurrences) {
+      const int64_t more = static_cast<int32_t>(static_cast<uint32_t>(found - least));
+      const auto most = static_cast<int64_t>(partly * slots);
+      if (more > most) sum.doubled = std::max(sum.doubled, examples(more - most));
+      if (more < 0) sum.lost = std::max(sum.lost, examples(-more));
+    }
   }
   // Dense shards count examples, too: the worst of them stands.
   if (totals.dense_examples_max > 0) {

@@ -76,6 +76,9 @@ Status load_shards(Embedded* e, const Manifest& manifest) {
     threads.emplace_back([&, t] {
       for (size_t s; results[t].is_ok() && (s = next.fetch_add(1)) < manifest.shards.size();) {
         auto image = e->store().read_shard(manifest, s);
+        if (image.is_ok() && image.value().replica.shard() != s)
+          image = error(Code::kCorrupt, "{}: shard {} where {} is expected",
+                        manifest.shards[s].file.name, image.value().replica.shard(), s);
         results[t] = image.is_ok() ? e->server->load(image.value()) : image.status();
       }
     });
@@ -127,27 +130,47 @@ Status build(Embedded* e) {
   return Status::ok();
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Embedded>> open_embedded(const Job& job, bool need_checkpoint) {
+Result<std::unique_ptr<Embedded>> try_open(const Job& job, LoadMode mode) {
   const TimeNs start = steady_now_ns();
   auto e = std::make_unique<Embedded>();
   e->job = job;
   e->checkpoint_folder = join_path(job.output, "checkpoints");
   e->epoch = {1, 1};
-  auto found = e->store().load_newest();
-  if (!found.is_ok() && found.status().code() != Code::kNotFound) return found.status();
-  if (!found.is_ok() && need_checkpoint)
+  const std::vector<uint64_t> numbers =
+      mode == LoadMode::kIgnore ? std::vector<uint64_t>() : e->store().committed();
+  // A run in progress may replace a checkpoint while we read it: then its successor is there.
+  const auto unless_replaced = [&](const Status& status) {
+    return e->store().is_committed(numbers.back())
+               ? status
+               : error(Code::kUnavailable, "{} was replaced while it was read",
+                       e->store().path_of(numbers.back()));
+  };
+  Result<Manifest> found = numbers.empty()
+                               ? error(Code::kNotFound, "no checkpoint in {}", e->checkpoint_folder)
+                               : e->store().load(numbers.back());
+  if (!found.is_ok() && !numbers.empty()) return unless_replaced(found.status());
+  if (!found.is_ok() && mode == LoadMode::kMustExist)
     return invalid("{}; train the job first: flux run {}", found.status().message(), job.path);
   if (found.is_ok()) e->epoch = {found.value().epoch.term + 1, 1};
   FLUX_RETURN_IF_ERROR(build(e.get()));
   if (found.is_ok()) {
     FLUX_RETURN_IF_ERROR(check_same_job(*e, found.value()));
-    FLUX_RETURN_IF_ERROR(load_shards(e.get(), found.value()));
+    const Status loaded = load_shards(e.get(), found.value());
+    if (!loaded.is_ok()) return unless_replaced(loaded);
     e->restored = std::move(found).value();
   }
   e->restore_s = static_cast<double>(steady_now_ns() - start) * 1e-9;
   return e;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Embedded>> open_embedded(const Job& job, LoadMode mode) {
+  constexpr int kTries = 20;
+  for (int i = 1;; ++i) {
+    auto opened = try_open(job, mode);
+    if (opened.status().code() != Code::kUnavailable || i == kTries) return opened;
+  }
 }
 
 }  // namespace flux

@@ -39,7 +39,12 @@ struct Embedded {
 };
 
 // Checks the job against this machine and builds it; restores the newest checkpoint if there is
-// one. `need_checkpoint`: kNotFound with advice if there is none.
-Result<std::unique_ptr<Embedded>> open_embedded(const Job& job, bool need_checkpoint);
+// one, as `mode` says.
+enum class LoadMode : uint8_t {
+  kIfThere,    // start fresh if there is none
+  kMustExist,  // kInvalid with advice if there is none
+  kIgnore,     // start fresh
+};
+Result<std::unique_ptr<Embedded>> open_embedded(const Job& job, LoadMode mode);
 
 }  // namespace flux

@@ -1,6 +1,7 @@
 // Commands that take a job file: check, run, eval, predict.
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 
 #include <unistd.h>
@@ -32,35 +33,61 @@ Result<Job> load(const JobArguments& arguments) {
   return job;
 }
 
+// Predictions as text, to a file put aside until it is whole, or in place to a pipe or device.
+class PredictionFile {
+ public:
+  explicit PredictionFile(const std::string& named)
+      : path_(resolve_links(named)),
+        in_place_(named == "-" || is_special_file(path_)),
+        aside_(in_place_ ? path_ : path_ + std::string(kTemporarySuffix)) {
+    file_ = named == "-" ? stdout : std::fopen(aside_.c_str(), "w");
+    failure_ = file_ == nullptr ? errno_status("cannot create " + aside_, errno) : Status::ok();
+  }
+  Status status() const { return failure_; }
+  Status write(std::span<const float> predictions) {
+    std::string text;
+    for (const float p : predictions) fmt::format_to(std::back_inserter(text), "{:.6f}\n", p);
+    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size())
+      failure_ = errno_status("cannot write " + path_, errno);
+    return failure_;
+  }
+  Status finish(Status status) {
+    if (status.is_ok() && std::fflush(file_) != 0)
+      status = errno_status("cannot write " + path_, errno);
+    if (file_ == stdout) return status;
+    if (std::fclose(file_) != 0 && status.is_ok())
+      status = errno_status("cannot write " + path_, errno);
+    if (in_place_) return status;
+    if (status.is_ok() && std::rename(aside_.c_str(), path_.c_str()) != 0)
+      status = errno_status("cannot rename " + aside_, errno);
+    if (!status.is_ok()) std::remove(aside_.c_str());
+    return status;
+  }
+
+ private:
+  std::string path_;
+  bool in_place_;
+  std::string aside_;
+  std::FILE* file_ = nullptr;
+  Status failure_;
+};
+
 Status predict(const PredictArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const Job job, load(arguments.job));
-  FLUX_ASSIGN_OR_RETURN(const auto e, open_embedded(job, true));
-  const bool to_stdout = arguments.out == "-";
-  const std::string aside = arguments.out + std::string(kTemporarySuffix);
-  std::FILE* file = to_stdout ? stdout : std::fopen(aside.c_str(), "w");
-  if (file == nullptr) return errno_status("cannot create " + aside, errno);
-  const auto write = [&](std::span<const float> predictions) {
-    for (const float p : predictions) fmt::print(file, "{:.6f}\n", p);
-    return std::ferror(file) ? error(Code::kIo, "cannot write {}", arguments.out) : Status::ok();
-  };
   const std::vector<std::string>& input = arguments.input.empty() ? job.test : arguments.input;
-  Status status =
-      input.empty() ? invalid("nothing to predict: give --input FILE or data.test") : Status::ok();
-  if (status.is_ok()) {
-    const auto metrics = evaluate(*e, input, write);
-    status = metrics.status();
-    if (metrics.is_ok() && !to_stdout)
-      fmt::print("{} predictions in {}; AUC {:.5f}, log loss {:.5f}\n",
-                 with_commas(metrics.value().examples()), arguments.out, metrics.value().auc(),
-                 metrics.value().log_loss());
-  }
-  if (to_stdout) return status;
-  if (std::fclose(file) != 0 && status.is_ok())
-    status = errno_status("cannot write " + aside, errno);
-  if (status.is_ok() && std::rename(aside.c_str(), arguments.out.c_str()) != 0)
-    status = errno_status("cannot rename " + aside, errno);
-  if (!status.is_ok()) std::remove(aside.c_str());
-  return status;
+  if (input.empty()) return invalid("nothing to predict: give --input FILE or data.test");
+  if (is_folder(arguments.out)) return invalid("--out {}: it is a folder", arguments.out);
+  FLUX_ASSIGN_OR_RETURN(const auto e, open_embedded(job, LoadMode::kMustExist));
+  PredictionFile file(arguments.out);
+  FLUX_RETURN_IF_ERROR(file.status());
+  const auto metrics =
+      evaluate(*e, input, [&](std::span<const float> values) { return file.write(values); });
+  FLUX_RETURN_IF_ERROR(file.finish(metrics.status()));
+  if (arguments.out != "-")
+    fmt::print("{} predictions in {}; AUC {:.5f}, log loss {:.5f}\n",
+               with_commas(metrics.value().examples()), arguments.out, metrics.value().auc(),
+               metrics.value().log_loss());
+  return Status::ok();
 }
 
 }  // namespace
@@ -96,6 +123,11 @@ int run_command(const RunArguments& arguments) {
   if (job.value().output.empty())
     return report(
         invalid("{}: no output folder; add 'output: DIR' or --set output=DIR", arguments.job.job));
+  if (!arguments.summary.empty() &&
+      (is_folder(arguments.summary) || !is_folder(parent_folder(arguments.summary))))
+    return report(
+        invalid("--summary {}: {}", arguments.summary,
+                is_folder(arguments.summary) ? "it is a folder" : "its folder does not exist"));
   RunOptions options;
   options.fresh = arguments.fresh;
   options.terminal = ::isatty(STDOUT_FILENO) != 0;
@@ -121,7 +153,7 @@ int eval_command(const JobArguments& arguments) {
   if (job.value().test.empty())
     return report(invalid("{}: nothing to evaluate on; add data.test or --set data.test=FILES",
                           arguments.job));
-  const auto e = open_embedded(job.value(), true);
+  const auto e = open_embedded(job.value(), LoadMode::kMustExist);
   if (!e.is_ok()) return report(e.status());
   const auto metrics = evaluate(*e.value(), job.value().test);
   if (!metrics.is_ok()) return report(metrics.status());

@@ -1,6 +1,7 @@
 #include "flux/main/run_job.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -59,11 +60,14 @@ class JobRun {
 
   Status open() {
     FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(job_.output));
+    FLUX_RETURN_IF_ERROR(remove_leftovers());
+    FLUX_ASSIGN_OR_RETURN(
+        e_, open_embedded(job_, options_.fresh ? LoadMode::kIgnore : LoadMode::kIfThere));
     // Before anything is removed or trained for hours: a mistyped file name.
     FLUX_RETURN_IF_ERROR(expand_globs(job_.test).status());
-    if (options_.fresh) FLUX_RETURN_IF_ERROR(forget());
-    FLUX_RETURN_IF_ERROR(remove_leftovers());
-    FLUX_ASSIGN_OR_RETURN(e_, open_embedded(job_, false));
+    const size_t closed = e_->restored ? e_->restored->closed.size() : 0;
+    for (size_t p = closed; p < job_.passes.size(); ++p)
+      FLUX_RETURN_IF_ERROR(expand_globs(job_.passes[p].train).status());
     reporter_ = std::make_unique<Reporter>(options_.terminal, in_output("curve.tsv"));
     reporter_->say(fmt::format("job {}: {} tables, {} dense parameters, {} threads, {}", job_.name,
                                e_->job.tables.size(), with_commas(e_->graph->parameter_count()),
@@ -87,11 +91,13 @@ class JobRun {
     return CheckpointStore(in_output("checkpoints")).remove_leftovers();
   }
 
+  // --fresh, once the new run's data is known to be good.
   Status forget() {
-    FLUX_RETURN_IF_ERROR(expand_globs(job_.passes[0].train).status());
     // One by one, manifest first: killed on the way, what is left is whole.
     FLUX_RETURN_IF_ERROR(CheckpointStore(in_output("checkpoints")).prune(0));
-    for (const char* name : {"checkpoints", "geometry", "curve.tsv", "curve.svg", "summary.json"})
+    for (const std::string& name : list_folder(in_output("geometry")))
+      FLUX_RETURN_IF_ERROR(remove_all(join_path(in_output("geometry"), name)));
+    for (const char* name : {"curve.tsv", "curve.svg", "summary.json"})
       FLUX_RETURN_IF_ERROR(remove_all(in_output(name)));
     return Status::ok();
   }
@@ -124,6 +130,7 @@ class JobRun {
                                  files.size() == 1 ? "" : "s"));
       FLUX_ASSIGN_OR_RETURN(geometry,
                             Dataset::scan(files, e_->job.data, e_->threads, options_.stop));
+      if (options_.fresh && pass == 0) FLUX_RETURN_IF_ERROR(forget());
       FLUX_RETURN_IF_ERROR(make_folders(in_output("geometry")));
       FLUX_RETURN_IF_ERROR(
           write_file_atomic(join_path(in_output("geometry"), fmt::format("pass-{:05}.json", pass)),
@@ -181,12 +188,31 @@ class JobRun {
             static_cast<uint16_t>(e_->job.phases.size()), static_cast<uint16_t>(e_->job.epochs)};
   }
 
+  // How many sections of the pass every shard has completely, after a restore.
+  uint32_t complete_sections(uint32_t pass) const {
+    const Geometry& geometry = dataset_->geometry();
+    const auto blocks = static_cast<uint32_t>(geometry.blocks.size());
+    for (uint32_t i = 0; i < schedule().sections(); ++i) {
+      const auto marked = e_->server->marked_by_all(schedule().section(pass, i), blocks);
+      for (uint32_t b = 0; b < blocks; ++b) {
+        const uint32_t all = batch_mask(geometry.batches_in(b));
+        if ((marked[b] & all) != all) return i;
+      }
+    }
+    return schedule().sections();
+  }
+
   // Examples of this pass that every shard has, or (`by_any`) at least one, from the ledgers.
   uint64_t examples_applied(uint32_t pass, bool by_any = false) const {
     const Geometry& geometry = dataset_->geometry();
     const auto blocks = static_cast<uint32_t>(geometry.blocks.size());
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < schedule().sections(); ++i) {
+    // Sections run one after another: those before the current one are complete. Shards of a
+    // checkpoint, each saved at its own moment, may have marks of a few more.
+    const uint32_t done = sections_done_;
+    uint64_t sum = geometry.records() * done;
+    uint64_t before = ~0ULL;
+    for (uint32_t i = done; i < schedule().sections() && sum != before; ++i) {
+      before = sum;
       const BlockId section = schedule().section(pass, i);
       const auto marked = by_any ? e_->server->marked_by_any(section, blocks)
                                  : e_->server->marked_by_all(section, blocks);
@@ -210,6 +236,7 @@ class JobRun {
     pass_ = pass;
     const Geometry& geometry = dataset_->geometry();
     const uint64_t in_pass = geometry.records() * schedule().sections();
+    sections_done_ = complete_sections(pass);
     const uint64_t before = examples_applied(pass);
     reporter_->say(fmt::format(
         "pass {}: {} examples x {}, {} blocks, {} batches of {}{}", e_->job.passes[pass].name,
@@ -223,18 +250,26 @@ class JobRun {
     begin_reporting(closed_examples() + before, closed_examples() + in_pass);
     const TimeNs train_start = steady_now_ns();
     Status status;
-    for (uint32_t i = 0; i < schedule().sections() && status.is_ok() && !stopped(); ++i) {
+    for (uint32_t i = sections_done_; i < schedule().sections() && status.is_ok() && !stopped();
+         ++i) {
       const BlockId section = schedule().section(pass, i);
       const auto marked = e_->server->marked_by_all(section, static_cast<uint32_t>(batches.size()));
       e_->coordinator->begin_section(section, batches, lease_order(geometry, section), marked,
                                      true);
       status = worker_->run_section(*dataset_, options_.stop);
+      if (status.is_ok() && e_->coordinator->section_applied()) sections_done_ = i + 1;
     }
     train_s_ += seconds_since(train_start);
     reporter_->stop(worker_->progress());
     FLUX_RETURN_IF_ERROR(status);
     if (stopped()) return checkpoint(false);
-    FLUX_RETURN_IF_ERROR(checkpoint(true));
+    const Status closed = checkpoint(true);
+    if (!closed.is_ok())
+      return Status(closed.code(),
+                    fmt::format("{}\nthe end of pass {} was not saved; mend this and run again: "
+                                "training goes on from {}",
+                                closed.message(), e_->job.passes[pass].name,
+                                last_checkpoint_.empty() ? "its start" : last_checkpoint_));
     return evaluate_pass();
   }
 
@@ -282,15 +317,21 @@ class JobRun {
       closed_ = written.closed;
       e_->server->close_below(pass_ + 1);
     }
-    FLUX_RETURN_IF_ERROR(reporter_->save_curve());
-    return e_->store().prune(e_->job.checkpoint_keep);
+    // The checkpoint stands, whatever becomes of these.
+    for (const Status& status :
+         {reporter_->save_curve(), e_->store().prune(e_->job.checkpoint_keep)})
+      if (!status.is_ok()) reporter_->say("warning: " + status.message());
+    return Status::ok();
   }
 
   Status evaluate_pass() {
     if (e_->job.test.empty() || stopped()) return Status::ok();
     auto metrics = evaluate(*e_, e_->job.test, {}, options_.stop);
     if (metrics.status().code() == Code::kCancelled) return Status::ok();
-    FLUX_ASSIGN_OR_RETURN(metrics_, std::move(metrics));
+    evaluation_ = metrics.status();
+    if (!metrics.is_ok())
+      return Status::ok();  // told at the end: the training is saved and counted
+    metrics_ = std::move(metrics).value();
     reporter_->say(fmt::format("test: {} examples, AUC {:.5f}, log loss {:.5f}",
                                with_commas(metrics_->examples()), metrics_->auc(),
                                metrics_->log_loss()));
@@ -299,7 +340,10 @@ class JobRun {
 
   Result<Summary> finish() {
     if (closed_.size() == e_->job.passes.size() && !dataset_) {
-      reporter_->say("every pass of this job is closed: nothing to train");
+      reporter_->say(
+          "every pass of this job is closed: nothing to train\n"
+          "a closed pass is not trained again: add a pass for new data, or start over with "
+          "--fresh");
       FLUX_RETURN_IF_ERROR(evaluate_pass());
     }
     Summary s = summarize();
@@ -308,6 +352,7 @@ class JobRun {
         write_file_atomic(in_output("curve.svg"),
                           reporter_->curve().to_svg(job_.name, metrics_ ? metrics_->auc() : 0)));
     print_end(s);
+    if (!evaluation_.is_ok()) return evaluation_.with_context("the model is saved, but the test");
     return s;
   }
 
@@ -315,7 +360,9 @@ class JobRun {
     const Progress progress = worker_->progress();
     Summary s;
     s.job = job_.name;
-    s.state = closed_.size() == e_->job.passes.size() ? "complete" : "stopped";
+    const bool all_closed = closed_.size() == e_->job.passes.size();
+    const bool untested = stopped() && !e_->job.test.empty() && !metrics_;
+    s.state = all_closed && !untested ? "complete" : "stopped";
     s.examples = progress.examples;
     s.train_s = train_s_;
     s.examples_per_s = train_s_ > 0 ? static_cast<double>(progress.examples) / train_s_ : 0;
@@ -334,7 +381,7 @@ class JobRun {
     }
     const FeatureCounts features = feature_counts(e_->job.data);
     s.accounting = account(*e_->server, passes, features.slots,
-                           e_->job.data.key_per_example && s.state == "complete", partly);
+                           e_->job.data.key_per_example && all_closed, partly);
     s.rows = e_->rows();
     s.resumed_from = resumed_from_;
     s.precision = precision_name(e_->precision);
@@ -374,8 +421,10 @@ class JobRun {
   std::unique_ptr<Dataset> dataset_;
   std::vector<ClosedPass> closed_;
   std::optional<BinaryMetrics> metrics_;
+  Status evaluation_;
   std::string resumed_from_, last_checkpoint_;
   uint32_t pass_ = 0;
+  std::atomic<uint32_t> sections_done_{0};  // of this pass; read by the thread of checkpoints
   double train_s_ = 0;
   TimeNs next_checkpoint_ = 0;
 };

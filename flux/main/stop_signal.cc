@@ -12,7 +12,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 void on_signal(int number) {
   if (!stop_requested.exchange(true)) {
-    constexpr char kText[] = "\nstopping after a checkpoint; again to stop at once\n";
+    constexpr char kText[] = "\nstopping; again to stop at once\n";
     const ssize_t ignored = ::write(STDERR_FILENO, kText, sizeof kText - 1);
     (void)ignored;
     return;
@@ -29,6 +29,8 @@ const std::atomic<bool>* install_stop_signal() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away must not end a training
   return &stop_requested;
 }
 

@@ -1,5 +1,5 @@
-// Ctrl-C and SIGTERM: the first asks for a clean stop (checkpoint, then exit), the second ends the
-// process at once. Process-wide by nature; installed once by a command that trains.
+// Ctrl-C, SIGTERM and SIGHUP: the first asks for a clean stop (checkpoint, then exit), the second
+// ends the process at once. Process-wide by nature; installed once by a command that trains.
 #pragma once
 
 #include <atomic>

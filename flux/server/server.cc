@@ -60,14 +60,15 @@ void Server::init_dense(std::span<const float> parameters) {
 
 ServerTotals Server::totals() const {
   ServerTotals sum;
+  sum.occurrences.resize(options_.tables.size());
   bool first = true;
   for (const auto& shard : shards_) {
     const std::lock_guard lock(shard->mutex);
-    for (const SparseShard& table : shard->tables) {
-      sum.rows += table.size();
-      sum.memory_bytes += table.memory_bytes();
+    for (size_t t = 0; t < shard->tables.size(); ++t) {
+      sum.rows += shard->tables[t].size();
+      sum.memory_bytes += shard->tables[t].memory_bytes();
+      sum.occurrences[t] += shard->tables[t].count_sum();
     }
-    if (!shard->tables.empty()) sum.occurrences += shard->tables[0].count_sum();
     if (!shard->dense) continue;
     const uint64_t examples = shard->dense->examples();
     sum.dense_examples_min = first ? examples : std::min(sum.dense_examples_min, examples);

@@ -37,7 +37,7 @@ uint32_t dense_shard_count(uint64_t parameters);
 
 struct ServerTotals {
   uint64_t rows = 0;
-  uint64_t occurrences = 0;  // sum of the integer counters of the first table
+  std::vector<uint64_t> occurrences;  // by table: sum of the integer counters of its rows
   uint64_t memory_bytes = 0;
   // The least and the most examples that any dense shard has counted; both 0 without dense shards.
   uint64_t dense_examples_min = 0;

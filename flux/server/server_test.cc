@@ -155,7 +155,7 @@ TEST(Server, EqualsTheReferenceBitForBit) {
   for (uint32_t d = 0; d < parts; ++d)
     EXPECT_TRUE(std::equal(weights[d].begin(), weights[d].end(), dense.begin() + long(at[d])));
   const ServerTotals totals = server->totals();
-  EXPECT_EQ(totals.occurrences, occurrences);
+  EXPECT_EQ(totals.occurrences[0], occurrences);
   EXPECT_EQ(totals.rows, wide.rows().size() + narrow.rows().size());
   EXPECT_EQ(totals.dense_examples_min, 120U);
   EXPECT_EQ(totals.dense_examples_max, 120U);
@@ -319,7 +319,7 @@ TEST(Server, ConcurrentPushesCountExactly) {
     }
   EXPECT_EQ(applied, kBatches * size_t{server->shard_count()});
   EXPECT_EQ(duplicate, applied);
-  EXPECT_EQ(server->totals().occurrences, occurrences);
+  EXPECT_EQ(server->totals().occurrences[0], occurrences);
   EXPECT_EQ(server->totals().dense_examples_min, kBatches * 10U);
   EXPECT_EQ(server->totals().dense_examples_max, kBatches * 10U);
   EXPECT_EQ(server->marked_by_all({0, 0, 0, 0}, 30), std::vector<uint32_t>(30, ~0U));

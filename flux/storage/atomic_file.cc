@@ -24,6 +24,14 @@ Status write_all(int fd, const std::string& path, std::string_view content) {
   return Status::ok();
 }
 
+Status write_in_place(const std::string& path, std::string_view content) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return errno_status("cannot open " + path, errno);
+  Status status = write_all(fd, path, content);
+  if (::close(fd) != 0 && status.is_ok()) status = errno_status("cannot close " + path, errno);
+  return status;
+}
+
 }  // namespace
 
 Status write_file_synced(const std::string& path, std::string_view content) {
@@ -37,7 +45,23 @@ Status write_file_synced(const std::string& path, std::string_view content) {
   return status;
 }
 
-Status write_file_atomic(const std::string& path, std::string_view content) {
+std::string resolve_links(const std::string& path) {
+  std::error_code failure;
+  if (!fs::is_symlink(path, failure)) return path;
+  const fs::path end = fs::weakly_canonical(path, failure);
+  return failure ? path : end.string();
+}
+
+bool is_special_file(const std::string& path) {
+  std::error_code failure;
+  const fs::file_status status = fs::status(path, failure);
+  return !failure && fs::exists(status) && !fs::is_regular_file(status) &&
+         !fs::is_directory(status);
+}
+
+Status write_file_atomic(const std::string& named, std::string_view content) {
+  const std::string path = resolve_links(named);
+  if (is_special_file(path)) return write_in_place(path, content);
   const std::string aside = path + std::string(kTemporarySuffix);
   FLUX_RETURN_IF_ERROR(write_file_synced(aside, content));
   if (::rename(aside.c_str(), path.c_str()) != 0) {

@@ -17,11 +17,16 @@ namespace flux {
 // Ending of everything that is not committed yet; leftovers may be deleted at any start.
 constexpr std::string_view kTemporarySuffix = ".tmp";
 
-// Creates or replaces `path` so that a crash at any moment leaves the old or the new content.
+// Creates or replaces `path` (behind links) so that a crash at any moment leaves the old or the new
+// content.
 Status write_file_atomic(const std::string& path, std::string_view content);
 // Creates `path` and flushes it to disk, without the rename: for files inside a folder that is
 // itself not committed yet.
 Status write_file_synced(const std::string& path, std::string_view content);
+// Where a file that a person names is really to be written: links are followed to their end.
+std::string resolve_links(const std::string& path);
+// A device, pipe or socket, which must be written in place; a file that is not there is none.
+bool is_special_file(const std::string& path);
 Result<std::string> read_whole_file(const std::string& path, uint64_t bytes_max);
 
 Status make_folders(const std::string& path);  // like mkdir -p

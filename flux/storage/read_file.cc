@@ -22,16 +22,21 @@ Result<ReadFile> ReadFile::open(const std::string& path) {
     return invalid("{}: is a directory; name a file, or the files in it with '{}/*'", path, path);
   if (!S_ISREG(st.st_mode)) return invalid("{}: is not a regular file", path);
   file.size_ = static_cast<uint64_t>(st.st_size);
+  file.modified_ns_ = st.st_mtim.tv_sec * 1'000'000'000LL + st.st_mtim.tv_nsec;
   return file;
 }
 
 ReadFile::ReadFile(ReadFile&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      size_(other.size_),
+      modified_ns_(other.modified_ns_) {}
 
 ReadFile& ReadFile::operator=(ReadFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
   std::swap(size_, other.size_);
+  std::swap(modified_ns_, other.modified_ns_);
   return *this;
 }
 

@@ -28,6 +28,8 @@ class ReadFile {
   const std::string& path() const { return path_; }
   // Size in bytes when the file was opened.
   uint64_t size() const { return size_; }
+  // When its content last changed, as the file system says; nanoseconds since 1970.
+  int64_t modified_ns() const { return modified_ns_; }
   // Fills out[0, size) from `offset`; kIo naming the byte where the file ended if it is shorter.
   Status read_at(uint64_t offset, void* out, size_t size) const;
 
@@ -37,6 +39,7 @@ class ReadFile {
   std::string path_;
   int fd_ = -1;
   uint64_t size_ = 0;
+  int64_t modified_ns_ = 0;
 };
 
 }  // namespace flux

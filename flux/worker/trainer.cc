@@ -1,6 +1,7 @@
 #include "flux/worker/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -125,6 +126,11 @@ Status Trainer::compute_and_push(uint64_t geometry) {
   spend(Stage::kCompute);
 
   const uint32_t n = work->batch.size;
+  if (!std::isfinite(loss)) [[unlikely]]
+    return invalid(
+        "the loss of {} is {}: the model diverged; lower the learning rate (the last "
+        "checkpoint is good, nothing of this batch was applied)",
+        to_string(work->item.id), loss);
   {
     const std::lock_guard lock(progress_mutex_);
     progress_.metrics.add(work->batch.labels.data(), predictions_.data(), n, loss);
@@ -132,7 +138,7 @@ Status Trainer::compute_and_push(uint64_t geometry) {
     ++progress_.batches;
   }
   examples_.fetch_add(n, std::memory_order_relaxed);
-  FLUX_RETURN_IF_ERROR(wait_for_answers(options_.client.session.pushes_max - 1));
+  if (!client_.has_room()) FLUX_RETURN_IF_ERROR(wait_for_room());
   push(work, geometry);
   spend(Stage::kPush);
   const std::lock_guard lock(progress_mutex_);
@@ -162,13 +168,21 @@ void Trainer::push(Work* work, uint64_t geometry) {
   client_.push(std::move(push));
 }
 
-Status Trainer::wait_for_answers(size_t in_flight_max) {
+Status Trainer::wait_for_room() {
+  return wait_until("room for a push", [this] { return client_.has_room(); });
+}
+
+Status Trainer::wait_for_answers() {
+  return wait_until("the last pushes", [this] { return client_.in_flight() == 0; });
+}
+
+Status Trainer::wait_until(const char* what, const std::function<bool()>& done) {
   const TimeNs deadline = steady_now_ns() + kAnswerDeadline;
-  while (client_.in_flight() > in_flight_max) {
+  while (!done()) {
     FLUX_RETURN_IF_ERROR(client_.status());
     if (steady_now_ns() > deadline)
-      return error(Code::kUnavailable, "waited {} s for servers to acknowledge a push",
-                   kAnswerDeadline / kSecond);
+      return error(Code::kUnavailable, "waited {} s for {}: no server answers",
+                   kAnswerDeadline / kSecond, what);
     if (executor_.run_ready() == 0) std::this_thread::yield();
   }
   return client_.status();
@@ -186,7 +200,7 @@ Status Trainer::run(Feed* feed, uint64_t geometry) {
     executor_.run_ready();
     if (status.is_ok() && between_batches_ && ready_.empty()) between_batches_();
   }
-  if (status.is_ok()) status = wait_for_answers(0);
+  if (status.is_ok()) status = wait_for_answers();
   for (Work* work : ready_) free_.push_back(work);
   ready_.clear();
   if (!status.is_ok()) feed->fail(status);

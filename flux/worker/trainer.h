@@ -84,7 +84,9 @@ class Trainer {
   Status compute_and_push(uint64_t geometry);
   void push(Work* work, uint64_t geometry);
   Work* free_work();
-  Status wait_for_answers(size_t in_flight_max);
+  Status wait_for_room();
+  Status wait_for_answers();
+  Status wait_until(const char* what, const std::function<bool()>& done);
   void spend(Stage stage);  // time since the last call belongs to `stage`
 
   TrainerOptions options_;

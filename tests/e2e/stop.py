@@ -37,7 +37,7 @@ class Stop(Case):
             with self.subTest(signal=number.name):
                 done = self.interrupt(number, "--fresh", "--summary", "end.json").finish()
                 self.assertEqual(done.code, 130, done.text)
-                self.assertIn("stopping after a checkpoint", done.text)
+                self.assertIn("stopping; again to stop at once", done.text)
                 self.assertIn("lost 0 · doubled 0", done.text)
                 found = self.summary("out")
                 self.assertEqual(found["state"], "stopped")
