@@ -10,6 +10,8 @@
 namespace flux {
 namespace {
 
+constexpr double kDivergedLoss = 5;  // guessing costs 0.7
+
 double seconds(TimeNs from, TimeNs to) {
   return static_cast<double>(to - from) * 1e-9;
 }
@@ -70,6 +72,10 @@ void ProgressView::print_row(const Progress& progress, TimeNs now) {
   say(fmt::format("{:>14} {:>12.6f} {:>12.6f} {:>12.6f} {:>12} {:>9}", with_commas(row.examples),
                   row.loss_since, row.loss_average, row.auc,
                   with_commas(static_cast<uint64_t>(row.examples_per_s)), human_seconds(left)));
+  if (!(row.loss_since < kDivergedLoss) && !warned_) {
+    say("warning: the loss is far above chance: the model diverges; lower the learning rate");
+    warned_ = true;
+  }
   curve_->add(row);
   last_row_ = now;
   last_examples_ = progress.examples;

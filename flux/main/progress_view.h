@@ -45,6 +45,7 @@ class ProgressView {
   double last_loss_ = 0;
   uint32_t rows_ = 0;
   bool bar_shown_ = false;
+  bool warned_ = false;
 };
 
 }  // namespace flux

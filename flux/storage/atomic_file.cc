@@ -46,10 +46,15 @@ Status write_file_synced(const std::string& path, std::string_view content) {
 }
 
 std::string resolve_links(const std::string& path) {
+  constexpr int kLinksMax = 40;  // as the kernel: more is a loop
+  fs::path at = path;
   std::error_code failure;
-  if (!fs::is_symlink(path, failure)) return path;
-  const fs::path end = fs::weakly_canonical(path, failure);
-  return failure ? path : end.string();
+  for (int i = 0; i < kLinksMax && fs::is_symlink(at, failure); ++i) {
+    const fs::path next = fs::read_symlink(at, failure);
+    if (failure) return path;
+    at = next.is_absolute() ? next : at.parent_path() / next;
+  }
+  return at.string();
 }
 
 bool is_special_file(const std::string& path) {

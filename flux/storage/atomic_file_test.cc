@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,6 +55,24 @@ TEST_F(AtomicFile, AFailedWriteLeavesNothingBehind) {
   EXPECT_FALSE(write_file_atomic(at("taken"), "x").is_ok()) << "a folder is in the way";
   EXPECT_TRUE(path_exists(at("taken/inside")));
   EXPECT_EQ(list_folder(folder_), std::vector<std::string>{"taken"});
+}
+
+TEST_F(AtomicFile, LinksStayLinksAndPipesStayPipes) {
+  fs::create_symlink("target", at("link"));
+  for (const char* content : {"into nowhere yet", "into the target"}) {
+    ASSERT_TRUE(write_file_atomic(at("link"), content).is_ok());
+    EXPECT_TRUE(fs::is_symlink(at("link")));
+    EXPECT_EQ(read_whole_file(at("target"), 100).value(), content);
+  }
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  const int reader = ::open(at("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_TRUE(write_file_atomic(at("pipe"), "through").is_ok());
+  char text[16] = {};
+  EXPECT_EQ(::read(reader, text, sizeof text), 7);
+  EXPECT_STREQ(text, "through");
+  ::close(reader);
+  EXPECT_TRUE(is_special_file(at("pipe")));
+  EXPECT_FALSE(is_special_file(at("target")));
 }
 
 TEST_F(AtomicFile, ReadsWithinBoundsOnly) {

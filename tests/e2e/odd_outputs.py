@@ -1,0 +1,94 @@
+"""Where a person sends things: pipes, devices, links, full disks, and readers beside a run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import unittest
+from pathlib import Path
+
+from _support import Case, write_data
+
+
+class OddOutputs(Case):
+    def job(self, **settings: object) -> list[str]:
+        fields: dict[str, object] = {"data.train": "train.tsv", "data.test": "train.tsv", "output": "out",
+                  "shards": 4, "data.batch": 20}
+        fields.update({key.replace("__", "."): value for key, value in settings.items()})
+        out = [str(self.source / "examples" / "lr" / "job.yaml")]
+        for key, value in fields.items():
+            out += ["--set", f"{key}={value}"]
+        return out
+
+    @property
+    def source(self) -> Path:
+        return Path(os.environ["FLUX_SOURCE_DIR"])
+
+    def setUp(self) -> None:
+        super().setUp()
+        write_data(self.folder / "train.tsv", 400)
+
+    def test_predictions_into_a_pipe_and_behind_a_link(self) -> None:
+        self.flux("run", *self.job())
+        os.mkfifo(self.folder / "pipe")
+        got: list[str] = []
+        reader = threading.Thread(
+            target=lambda: got.extend((self.folder / "pipe").read_text().splitlines()))
+        reader.start()
+        self.flux("predict", *self.job(), "--out", "pipe")
+        reader.join(60)
+        self.assertEqual(len(got), 400)
+        os.symlink("real.txt", self.folder / "link.txt")
+        self.flux("predict", *self.job(), "--out", "link.txt")
+        self.assertTrue((self.folder / "link.txt").is_symlink())
+        self.assertEqual((self.folder / "real.txt").read_text().splitlines(), got)
+
+    def test_a_full_disk_is_told(self) -> None:
+        self.flux("run", *self.job())
+        done = self.flux("predict", *self.job(), "--out", "/dev/full", code=None)
+        self.assert_refused(done, "/dev/full", "No space left", code=1)
+
+    def test_readers_beside_a_run(self) -> None:
+        running = self.start("run", *self.job(epochs=3000, checkpoint__every_s=0.02,
+                                              checkpoint__keep=1))
+        self.wait_checkpoint("out", running, '"open_pass"')
+        for _ in range(10):
+            self.flux("eval", *self.job())
+        running.signal(signal.SIGHUP)
+        done = running.finish()
+        self.assertIn("lost 0 · doubled 0", done.text)
+
+    def test_a_bad_test_file_leaves_a_counted_model(self) -> None:
+        (self.folder / "bad.tsv").write_text("nonsense\n")
+        done = self.flux("run", *self.job(data__test="bad.tsv"), code=None)
+        self.assert_refused(done, "bad.tsv:1:9", "the model is saved")
+        self.assertIn("400/400 applied once", done.out)
+        self.flux("eval", *self.job())
+
+    def test_fresh_forgets_only_for_good_data(self) -> None:
+        self.flux("run", *self.job())
+        (self.folder / "empty.tsv").write_text("")
+        done = self.flux("run", *self.job(data__train="empty.tsv"), "--fresh", code=None)
+        self.assert_refused(done, "empty.tsv")
+        self.flux("eval", *self.job())
+
+    def test_data_changed_in_place(self) -> None:
+        running = self.start("run", *self.job(epochs=3000, checkpoint__every_s=0.02))
+        self.wait_checkpoint("out", running, '"open_pass"')
+        running.signal(signal.SIGINT)
+        self.assertEqual(running.finish().code, 130)
+        train = self.folder / "train.tsv"
+        good = train.read_text()
+        train.write_text(good.replace("\n0\t", "\n1\t"))
+        done = self.flux("run", *self.job(epochs=3000), code=None)
+        self.assert_refused(done, "train.tsv: its content has changed")
+        train.write_text(good)  # written again, but the same
+        again = self.start("run", *self.job(epochs=3000, checkpoint__every_s=0))
+        self.assertIsNotNone(again.wait_line("already applied"))
+        again.signal(signal.SIGINT)
+        self.assertIn("lost 0 · doubled 0", again.finish().text)
+
+
+if __name__ == "__main__":
+    unittest.main()
