@@ -13,8 +13,9 @@ from _support import Case, write_data
 
 class OddOutputs(Case):
     def job(self, **settings: object) -> list[str]:
-        fields: dict[str, object] = {"data.train": "train.tsv", "data.test": "train.tsv", "output": "out",
-                  "shards": 4, "data.batch": 20}
+        fields: dict[str, object] = {
+            "data.train": "train.tsv", "data.test": "train.tsv", "output": "out", "shards": 4,
+            "data.batch": 20}
         fields.update({key.replace("__", "."): value for key, value in settings.items()})
         out = [str(self.source / "examples" / "lr" / "job.yaml")]
         for key, value in fields.items():
