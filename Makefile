@@ -8,10 +8,10 @@ export JOBS
 
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
-.PHONY: help deps build run test bench asan tsan fmt fmt-check tidy clean
+.PHONY: help deps build run test slow bench bench-table asan tsan fmt fmt-check tidy clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 deps:  ## install the Debian packages that building and testing need
 	@tools/deps.sh build test fmt
@@ -42,6 +42,18 @@ asan:  ## unit and simulator tests under the address and undefined-behaviour san
 tsan:  ## unit and simulator tests under the thread sanitizer
 	@tools/deps.sh build test
 	@tools/test.sh tsan
+
+slow:  ## the slow tests, such as fifty kills in a row
+	@tools/deps.sh build test
+	@cmake --preset test
+	@$(NINJA) -C build
+	@ctest --test-dir build --output-on-failure --no-tests=error -L slow
+
+bench-table:  ## the table at 10^8 keys; needs about 14 GB of free memory
+	@tools/deps.sh build
+	@cmake --preset bench
+	@$(NINJA) -C build table_bench
+	build/bin/table_bench --keys 100000000
 
 bench:  ## build and run the benchmarks, beside the peers (sets those up on demand)
 	@tools/deps.sh build bench
