@@ -123,6 +123,8 @@ int run_command(const RunArguments& arguments) {
   if (job.value().output.empty())
     return report(
         invalid("{}: no output folder; add 'output: DIR' or --set output=DIR", arguments.job.job));
+  const Status output = make_folders(job.value().output);  // the summary may be meant to lie there
+  if (!output.is_ok()) return report(output);
   if (!arguments.summary.empty() &&
       (is_folder(arguments.summary) || !is_folder(parent_folder(arguments.summary))))
     return report(
