@@ -60,7 +60,7 @@ void KeyPlan::build(std::span<const uint64_t> keys) {
     found_shard_[found] = shard;
     ++begin_[shard + 1];
     index_[i] = found++;
-    if (found * 2 > table_.size()) {
+    if (size_t{found} * 2 > table_.size()) {
       grow();
       mask = table_.size() - 1;
     }

@@ -35,7 +35,7 @@ void PsClient::push(PushWork work) {
   std::vector<PushAction> actions;
   const PushSeq seq = session_.start(work.ids, work.bytes, executor_->now_ns(), &actions);
   works_.emplace(seq, std::move(work));
-  perform(std::move(actions));
+  perform(actions);
   if (session_.in_flight() > 0) arm_timer();
 }
 
@@ -55,11 +55,11 @@ void PsClient::send(const PushAction& action) {
   servers_[action.server]->push(request, [this, seq = action.seq](const PushReply& reply) {
     std::vector<PushAction> actions;
     session_.on_answers(seq, reply.answers, executor_->now_ns(), &actions);
-    perform(std::move(actions));
+    perform(actions);
   });
 }
 
-void PsClient::perform(std::vector<PushAction> actions) {
+void PsClient::perform(const std::vector<PushAction>& actions) {
   for (const PushAction& action : actions) {
     switch (action.kind) {
       case PushAction::Kind::kSend:
@@ -73,7 +73,7 @@ void PsClient::perform(std::vector<PushAction> actions) {
       case PushAction::Kind::kRefresh: {
         std::vector<PushAction> more;
         session_.on_route(coordinator_->route(), executor_->now_ns(), &more);
-        perform(std::move(more));
+        perform(more);
         break;
       }
       case PushAction::Kind::kStop:
@@ -91,7 +91,7 @@ void PsClient::arm_timer() {
     timer_armed_ = false;
     std::vector<PushAction> actions;
     session_.on_time(executor_->now_ns(), &actions);
-    perform(std::move(actions));
+    perform(actions);
     if (session_.in_flight() > 0 && status_.is_ok()) arm_timer();
   });
 }

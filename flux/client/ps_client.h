@@ -54,7 +54,7 @@ class PsClient {
   uint64_t duplicates() const { return session_.duplicates(); }
 
  private:
-  void perform(std::vector<PushAction> actions);
+  void perform(const std::vector<PushAction>& actions);
   void send(const PushAction& action);
   void arm_timer();
 

@@ -1,5 +1,6 @@
 // The `flux` binary: flags to options to one command.
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -117,9 +118,7 @@ void add_data(CLI::App* app, Arguments* a, int* exit_code) {
   criteo->callback([=] { *exit_code = gen_criteo_command(a->gen); });
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_main(int argc, char** argv) {
   if (!cpu_has_baseline()) {
     std::fputs("flux: this CPU lacks AVX2, FMA or BMI2 (x86-64-v3), which flux needs\n", stderr);
     return 2;
@@ -144,4 +143,15 @@ int main(int argc, char** argv) {
     return usage_error(app, failure, argc, argv);
   }
   return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run_main(argc, argv);
+  } catch (const std::exception& failure) {  // out of memory, mostly: the core throws nothing
+    std::fprintf(stderr, "flux: %s\n", failure.what());
+    return 1;
+  }
 }

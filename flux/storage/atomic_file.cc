@@ -70,7 +70,7 @@ Status write_file_atomic(const std::string& named, std::string_view content) {
   const std::string aside = path + std::string(kTemporarySuffix);
   FLUX_RETURN_IF_ERROR(write_file_synced(aside, content));
   if (::rename(aside.c_str(), path.c_str()) != 0) {
-    const Status status = errno_status("cannot rename " + aside, errno);
+    Status status = errno_status("cannot rename " + aside, errno);
     ::unlink(aside.c_str());
     return status;
   }

@@ -159,9 +159,10 @@ class Sim {
     BlockId id = lease.id;
     if (bug_ == PlantedBug::kAttemptInKey && lease.attempt > 1)
       id.epoch = static_cast<uint16_t>(id.epoch + 100 * lease.attempt);
-    for (uint8_t b = 0; b < lease.batches; ++b)
+    for (uint32_t b = 0; b < lease.batches; ++b)
       if (((lease.skip_mask >> b) & 1) == 0)
-        workers_[w].todo.push_back({id, b, static_cast<uint8_t>(lease.batches)});
+        workers_[w].todo.push_back(
+            {id, static_cast<uint8_t>(b), static_cast<uint8_t>(lease.batches)});
   }
   void start_push(SimWorker* worker, std::vector<PushAction>* actions) {
     // Sometimes the gradients of two batches are merged into one push.

@@ -6,7 +6,7 @@
 namespace flux {
 
 Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options,
-                                               std::vector<ServerPort*> servers,
+                                               const std::vector<ServerPort*>& servers,
                                                CoordinatorPort* coordinator) {
   std::unique_ptr<Worker> worker(new Worker(options, coordinator));
   for (uint32_t t = 0; t < options.threads; ++t) {

@@ -24,7 +24,7 @@ struct WorkerOptions {
 class Worker {
  public:
   static Result<std::unique_ptr<Worker>> create(const WorkerOptions& options,
-                                                std::vector<ServerPort*> servers,
+                                                const std::vector<ServerPort*>& servers,
                                                 CoordinatorPort* coordinator);
   // Trains blocks of the current section until none is left to lease or *stop turns true.
   Status run_section(const Dataset& dataset, const std::atomic<bool>* stop);
