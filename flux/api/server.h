@@ -14,6 +14,7 @@
 #include "flux/base/status.h"
 #include "flux/protocol/push_session.h"
 #include "flux/protocol/shard_replica.h"
+#include "flux/protocol/sync_step.h"
 
 namespace flux {
 
@@ -44,6 +45,8 @@ struct PushRequest {
   std::span<const float* const> tables;  // gradients as the pulled rows lie
   const float* dense = nullptr;          // gradient of the flat dense vector
   uint64_t examples = 0;                 // in the batches claimed
+  // Sync mode: the step that this push is a part of. It is answered when the step is poured.
+  const SyncStep* step = nullptr;
 };
 
 struct PushReply {

@@ -1,0 +1,123 @@
+// JobPort: what a job's coordinator does for workers: join, lease, report, tell the map.
+//
+// It is never on the data path: asked once per block and a few times a second. One call both
+// acknowledges finished batches and fetches the next block. All calls are asynchronous: `done` runs
+// later on the caller's executor, exactly once. Implementations: JobMaster in the same process,
+// a stub over a Channel (client/remote_job.h).
+// Failure: kUnavailable (try again), kStale (this worker was taken for dead: stop, or join anew),
+// kInvalid (refused for good; the message is for people).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "flux/base/status.h"
+#include "flux/cluster/block_queue.h"
+#include "flux/protocol/push_session.h"
+#include "flux/protocol/sync_step.h"
+
+namespace flux {
+
+// A job as it travels: the file's text and what was put over it. Every role builds the same model
+// from it; nothing else describes the job.
+struct JobSpec {
+  std::string path;  // of the file, for messages
+  std::string text;  // YAML
+  std::vector<std::pair<std::string, std::string>> sets;  // field path, value
+  bool operator==(const JobSpec&) const = default;
+};
+
+struct JoinRequest {
+  std::string name;     // for people: "worker-0", unique in the job
+  uint64_t boot = 0;    // random per process: a restarted worker is another one
+  uint32_t lanes = 1;   // trainer threads
+  std::string host;     // for people
+  uint32_t pid = 0;
+  // What the worker was told about the model, by dotted name; empty: it takes the job's. A
+  // difference is refused with the list of them.
+  std::map<std::string, std::string> model;
+};
+
+struct ClusterMap {
+  ShardRoute route;                    // server of each shard: an index into `servers`
+  std::vector<std::string> servers;    // addresses
+};
+
+struct JoinReply {
+  WorkerId worker = 0;
+  JobSpec job;
+  uint64_t incarnation = 0;
+  ClusterMap map;
+  uint32_t report_every_ms = 500;
+};
+
+// One evaluated batch: counts of predictions by bucket and class (nn/auc.h), sparse.
+struct EvalReport {
+  BatchId id;
+  double loss_sum = 0;
+  std::vector<uint32_t> bucket, positive, negative;  // equal lengths
+};
+
+// What a worker has done since it joined; totals, so that a lost report costs nothing.
+struct WorkerReport {
+  uint64_t examples = 0;
+  uint64_t batches = 0;
+  double loss_sum = 0;
+  double train_auc = 0.5;
+  uint64_t duplicates = 0;  // shard answers "had it before"
+  uint64_t resends = 0;
+  uint64_t bytes_sent = 0, bytes_received = 0;  // on the wire, to and from servers
+  double cpu_s = 0;
+  uint64_t rss_bytes = 0;
+  std::vector<int64_t> stage_ns;  // by worker/trainer.h Stage
+  std::string waits;              // "pull from server 1 for 0.3 s"; empty: nothing
+};
+
+struct LeaseRequest {
+  WorkerId worker = 0;
+  uint32_t lane = 0;  // of a lane in sync mode; else 0
+  std::vector<BatchId> applied;  // every shard acknowledged these
+  std::vector<EvalReport> evaluated;
+};
+
+struct LeaseAnswer {
+  enum class Kind : uint8_t {
+    kBlock,     // train `lease`
+    kEvaluate,  // predict `lease` with the current rows, change nothing, report each batch
+    kWait,      // nothing now; ask again after `wait_ms` (the coordinator holds requests back, so
+                // this is rare); `reason` says what everybody waits for
+    kEnd,       // the job is over or stopping: finish what is in flight, leave
+  };
+  Kind kind = Kind::kWait;
+  BlockLease lease;
+  uint64_t geometry = 0;  // hash of the cut that `lease` belongs to; see geometry()
+  SyncRound round;        // sync mode only
+  uint32_t wait_ms = 0;
+  std::string reason;
+};
+
+struct ReportAnswer {
+  bool stop = false;     // end training now: drop what is not begun, finish what is in flight
+  uint64_t map_version = 0;
+};
+
+class JobPort {
+ public:
+  virtual ~JobPort() = default;
+  virtual void join(JoinRequest request, std::function<void(Result<JoinReply>)> done) = 0;
+  virtual void lease(LeaseRequest request, std::function<void(Result<LeaseAnswer>)> done) = 0;
+  // Renews the worker's membership.
+  virtual void report(WorkerId worker, WorkerReport report,
+                      std::function<void(Result<ReportAnswer>)> done) = 0;
+  virtual void map(std::function<void(Result<ClusterMap>)> done) = 0;
+  // A Geometry as JSON, by its hash.
+  virtual void geometry(uint64_t hash, std::function<void(Result<std::string>)> done) = 0;
+  // The worker is done or gives up (`why` is not ok: it failed); acknowledges as lease() does.
+  virtual void leave(LeaseRequest last, WorkerReport report, Status why,
+                     std::function<void(Status)> done) = 0;
+};
+
+}  // namespace flux

@@ -1,0 +1,58 @@
+// Membership: who takes part now, by leases that members renew.
+//
+// A member is a (name, boot): a process that comes back under its name is another member, and the
+// former one is gone at once. Expiry is only a guess that somebody is dead; what makes it safe is
+// fencing by identity and epoch elsewhere. Ids are never used twice.
+// Pure: the caller brings the time. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flux/base/executor.h"
+
+namespace flux {
+
+using MemberId = uint32_t;
+
+struct Member {
+  MemberId id = 0;
+  std::string name;
+  uint64_t boot = 0;
+  TimeNs joined_ns = 0;
+  TimeNs seen_ns = 0;
+};
+
+class Membership {
+ public:
+  explicit Membership(TimeNs lease_ns) : lease_ns_(lease_ns) {}
+
+  struct Joined {
+    MemberId id = 0;
+    bool again = false;                // a repeated request of the same process
+    std::optional<MemberId> replaced;  // the former process of that name, gone now
+  };
+  Joined join(const std::string& name, uint64_t boot, TimeNs now);
+  // False: not a member (any more).
+  bool renew(MemberId id, TimeNs now);
+  bool leave(MemberId id);
+  // Removes and returns those whose lease has run out.
+  std::vector<Member> expire(TimeNs now);
+
+  const Member* find(MemberId id) const;
+  const Member* find(const std::string& name) const;
+  size_t live() const { return members_.size(); }
+  const std::map<MemberId, Member>& members() const { return members_; }
+  // When the next lease runs out, if anybody is here.
+  std::optional<TimeNs> next_time() const;
+
+ private:
+  TimeNs lease_ns_;
+  MemberId last_ = 0;
+  std::map<MemberId, Member> members_;
+};
+
+}  // namespace flux

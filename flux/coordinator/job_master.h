@@ -1,0 +1,95 @@
+// JobMaster: the life of one job: servers and workers that join and go, passes, sections, leases,
+// checkpoints, evaluation, the end. The one owner of the decisions of cluster/.
+//
+// Everything is an event on one executor: nothing here blocks, starts a thread, opens a socket or
+// reads a clock, so the same code runs embedded, as a process, and in the simulator. Slow work goes
+// through an Offload; servers are reached through ServerAdminPorts; files through Files.
+// Threads: every method on the executor's thread. Failure: finished() with a Status; whatever was
+// committed stays good.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "flux/api/job_port.h"
+#include "flux/api/server_admin.h"
+#include "flux/base/executor.h"
+#include "flux/base/offload.h"
+#include "flux/checkpoint/manifest.h"
+#include "flux/coordinator/job_plan.h"
+#include "flux/coordinator/job_status.h"
+#include "flux/storage/files.h"
+
+namespace flux {
+
+struct JobMasterOptions {
+  uint32_t servers = 1;  // wait for so many before anything is placed
+  uint32_t workers_wanted = 1;  // for messages only: workers come and go
+  bool fresh = false;
+  uint64_t incarnation = 0;  // random, not 0
+  TimeNs servers_deadline_ns = 30 * kSecond;  // to join
+  TimeNs workers_deadline_ns = 30 * kSecond;  // the first worker to join, or any to come back
+  TimeNs member_lease_ns = 5 * kSecond;       // without a report: taken for dead
+  TimeNs call_timeout_ns = 60 * kSecond;      // an admin call that nobody answers
+  TimeNs block_timeout_floor_ns = 30 * kSecond;
+};
+
+// How it ended.
+struct JobOutcome {
+  Status status;          // ok: complete or stopped
+  bool complete = false;  // every pass closed (and tested)
+  std::vector<ClosedPass> passes;  // closed, and the open one as "open"
+  uint64_t partly = 0;    // examples of the open pass that only some shards have
+  JobTotals totals;       // over all servers
+  JobStatus last;
+  std::string resumed_from, model;  // checkpoint paths
+  uint64_t rows = 0;
+  double train_s = 0;
+};
+
+// What people see. Called on the executor's thread.
+class JobEvents {
+ public:
+  virtual ~JobEvents() = default;
+  virtual void say(const std::string& line) = 0;
+  virtual void finished(const JobOutcome& outcome) = 0;
+  // A pass begins to be trained, or is no longer: for the progress line.
+  virtual void training(bool on) { (void)on; }
+};
+
+class JobMaster final : public JobPort, public ServerRegistry {
+ public:
+  using Reach = std::function<std::shared_ptr<ServerAdminPort>(const std::string& address)>;
+
+  JobMaster(JobPlan plan, JobMasterOptions options, Executor* executor, Offload* offload,
+            Files* files, Reach reach, JobEvents* events);
+  ~JobMaster() override;
+
+  void start();
+  // Ends soon: no more leases, what is in flight finishes, a checkpoint, the end.
+  void stop(const std::string& why);
+  // A connection or process is known to be gone: do not wait for its lease to run out.
+  void worker_gone(const std::string& name, uint64_t boot, const std::string& why);
+  void server_gone(const std::string& name, uint64_t boot, const std::string& why);
+  JobStatus status() const;
+
+  // JobPort
+  void join(JoinRequest request, std::function<void(Result<JoinReply>)> done) override;
+  void lease(LeaseRequest request, std::function<void(Result<LeaseAnswer>)> done) override;
+  void report(WorkerId worker, WorkerReport report,
+              std::function<void(Result<ReportAnswer>)> done) override;
+  void map(std::function<void(Result<ClusterMap>)> done) override;
+  void geometry(uint64_t hash, std::function<void(Result<std::string>)> done) override;
+  void leave(LeaseRequest last, WorkerReport report, Status why,
+             std::function<void(Status)> done) override;
+  // ServerRegistry
+  void join(ServerJoin request, std::function<void(Result<ServerJoinReply>)> done) override;
+  void report(uint32_t server, uint64_t boot, std::function<void(Result<bool>)> done) override;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace flux

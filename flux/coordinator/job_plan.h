@@ -1,0 +1,45 @@
+// JobPlan: everything about a job that its coordinator has to know, made from the job file in main.
+// Plain values, and functions for the slow work that needs data (called through an Offload, never
+// on the coordinator's own thread).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "flux/api/job_port.h"
+#include "flux/base/status.h"
+#include "flux/cluster/schedule.h"
+#include "flux/data/geometry.h"
+
+namespace flux {
+
+struct JobPlan {
+  JobSpec spec;
+  std::string name;
+  std::string output;                        // folder
+  std::map<std::string, std::string> model;  // as Manifest::model
+  uint32_t sparse_shards = 0;
+  uint32_t all_shards = 0;              // dense ones included
+  std::vector<std::string> passes;      // names
+  Schedule schedule;
+  std::string mode = "async";           // async | half_async | sync
+  bool deterministic = false;           // checkpoints only between blocks
+  double checkpoint_every_s = 60;       // 0: only at the end of a pass
+  uint32_t checkpoint_keep = 2;
+  bool key_per_example = false;
+  uint32_t slots = 0;
+  bool has_test = false;
+
+  // Cuts the data of a pass anew; kCancelled soon after *stop turns true.
+  std::function<Result<Geometry>(uint32_t pass, const std::atomic<bool>* stop)> scan;
+  // A pass that a checkpoint has open: is its cut still what the job file says and the disk has?
+  // Returns notes for people ("2 new files match, ...").
+  std::function<Result<std::string>(uint32_t pass, const Geometry& frozen)> check_frozen;
+  std::function<Result<Geometry>(const std::atomic<bool>* stop)> scan_test;
+};
+
+}  // namespace flux

@@ -1,0 +1,66 @@
+// JobStatus: what runs now, for people and programs (`flux status`, HTTP, metrics): a snapshot.
+// Every wait has a name and an end. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flux/api/job_port.h"
+#include "flux/api/server_admin.h"
+
+namespace flux {
+
+struct WaitStatus {
+  std::string who;   // "coordinator", "worker-1"
+  std::string what;  // "for 1 more server to join", "for save of checkpoint 12 by server-0"
+  double since_s = 0;
+  double until_s = -1;  // seconds from now until it is given up; -1: repeated without end
+};
+
+struct WorkerStatus {
+  WorkerId id = 0;
+  std::string name, host;
+  uint32_t pid = 0, lanes = 0;
+  double seen_s_ago = 0;
+  double examples_per_s = 0;  // lately
+  uint32_t blocks = 0;        // leased now
+  WorkerReport report;
+};
+
+struct ServerStatus {
+  uint32_t id = 0;
+  std::string name, host, address;
+  uint32_t pid = 0;
+  double seen_s_ago = 0;
+  uint32_t shards = 0;
+};
+
+struct JobStatus {
+  std::string job;
+  // starting loading reading training saving evaluating stopping complete stopped failed
+  std::string state;
+  std::string mode;
+  double up_s = 0;
+  uint64_t incarnation = 0;
+  ShardEpoch epoch;
+  uint32_t pass = 0, passes = 0;
+  std::string pass_name;
+  uint32_t section = 0, sections = 0;  // of this pass
+  size_t todo = 0, pending = 0, applied = 0, done = 0;  // blocks of this section
+  uint64_t examples = 0;        // applied over the life of the model, as far as known
+  uint64_t examples_total = 0;  // when the passes known so far are closed
+  double examples_per_s = 0;
+  double train_auc = 0.5, train_logloss = 0;
+  std::optional<double> auc, logloss;  // of the last test
+  std::string last_checkpoint;
+  double checkpoint_s_ago = -1;
+  uint64_t workers_lost = 0, blocks_reissued = 0, batches_skipped = 0, duplicates = 0;
+  std::vector<WorkerStatus> workers;
+  std::vector<ServerStatus> servers;
+  std::vector<WaitStatus> waits;
+  std::string error;  // why it failed
+};
+
+}  // namespace flux

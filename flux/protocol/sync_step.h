@@ -1,0 +1,45 @@
+// SyncStep and SyncRound: who takes part in a merged step of the sync mode.
+//
+// A round gives one block to each member (a lane of a live worker); step j of the round merges batch
+// j of every member's block. The coordinator fixes the round before its first step, so every shard
+// of every server merges the same set. A member that dies is voided: its batches that have not
+// arrived count as empty and are trained in a later round. Values; pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "flux/protocol/batch_id.h"
+
+namespace flux {
+
+struct RoundMember {
+  BlockId block;
+  uint32_t batches = 0;
+  uint32_t skip_mask = 0;  // batches that are not part of any step
+  bool operator==(const RoundMember&) const = default;
+};
+
+struct SyncRound {
+  uint64_t id = 0;  // never used twice in an incarnation; 0: no round (not sync)
+  std::vector<RoundMember> members;  // sorted by block
+  bool operator==(const SyncRound&) const = default;
+};
+
+// Named by every push of the step. The merged gradient is the mean over all examples of the step:
+// sum of (examples of a batch / examples of the step) x its gradient, in the order of `ids`.
+struct SyncStep {
+  uint64_t round = 0;
+  uint32_t step = 0;
+  std::vector<BatchId> ids;  // sorted; every batch of the step
+  uint64_t examples = 0;     // in all of them
+  bool operator==(const SyncStep&) const = default;
+};
+
+// The batches of step `step`, sorted; empty when the round is over. (`examples` is left 0: the
+// geometry knows.)
+SyncStep sync_step(const SyncRound& round, uint32_t step);
+// Number of steps in the round.
+uint32_t sync_steps(const SyncRound& round);
+
+}  // namespace flux
