@@ -30,6 +30,15 @@ struct PullRequest {
   ShardedKeys keys;          // the same for every table
   std::span<float*> tables;  // table t: rows -> tables[t] + position * dim
   float* dense = nullptr;    // flat dense vector; null: not wanted
+  // Instead of `dense`, for a caller that wants some dense shards only: where the range of each
+  // dense shard goes, counted from 0; null: not wanted.
+  std::span<float* const> dense_parts = {};
+
+  // Where the range of dense shard `d`, which begins at `begin`, goes; null: not wanted.
+  float* dense_at(uint32_t d, uint64_t begin) const {
+    if (!dense_parts.empty()) return d < dense_parts.size() ? dense_parts[d] : nullptr;
+    return dense != nullptr ? dense + begin : nullptr;
+  }
 };
 
 struct PullReply {
@@ -44,9 +53,17 @@ struct PushRequest {
   const uint32_t* counts = nullptr;      // occurrences of each key
   std::span<const float* const> tables;  // gradients as the pulled rows lie
   const float* dense = nullptr;          // gradient of the flat dense vector
-  uint64_t examples = 0;                 // in the batches claimed
+  // Instead of `dense`: the gradient of each dense shard's range, counted from 0; null: not here.
+  std::span<const float* const> dense_parts = {};
+  uint64_t examples = 0;  // in the batches claimed
   // Sync mode: the step that this push is a part of. It is answered when the step is poured.
   const SyncStep* step = nullptr;
+
+  // The gradient of dense shard `d`, whose range begins at `begin`; null: not in this push.
+  const float* dense_at(uint32_t d, uint64_t begin) const {
+    if (!dense_parts.empty()) return d < dense_parts.size() ? dense_parts[d] : nullptr;
+    return dense != nullptr ? dense + begin : nullptr;
+  }
 };
 
 struct PushReply {

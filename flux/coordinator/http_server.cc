@@ -129,8 +129,10 @@ class Implementation final : public HttpServer {
     limit();
     route();
     int port = options_.port;
-    if (port == 0) port = server_->bind_to_any_port(options_.host);
-    else if (!server_->bind_to_port(options_.host, port)) port = -1;
+    if (port == 0)
+      port = server_->bind_to_any_port(options_.host);
+    else if (!server_->bind_to_port(options_.host, port))
+      port = -1;
     if (port <= 0) {
       const int reason = errno;
       return invalid("cannot listen for HTTP on {}:{}: {}; give another address with --http",
@@ -159,9 +161,8 @@ class Implementation final : public HttpServer {
       return Status::ok();
     }
     std::string problem;
-    server_ = std::make_unique<httplib::SSLServer>([&](SSL_CTX& context) {
-      return prepare_tls(&context, options_.certificates, &problem);
-    });
+    server_ = std::make_unique<httplib::SSLServer>(
+        [&](SSL_CTX& context) { return prepare_tls(&context, options_.certificates, &problem); });
     return server_->is_valid() ? Status::ok() : invalid("{}", problem);
   }
 
@@ -236,9 +237,8 @@ class Implementation final : public HttpServer {
     server_->Get("/logs", [this](const Request&, Response& response) {
       response.set_content(hooks_.logs ? hooks_.logs() : "", "text/plain");
     });
-    server_->Post("/stop", [this](const Request& request, Response& response) {
-      stop(request, response);
-    });
+    server_->Post("/stop",
+                  [this](const Request& request, Response& response) { stop(request, response); });
   }
 
   void stop(const httplib::Request& request, httplib::Response& response) {
@@ -270,8 +270,7 @@ bool is_loopback_host(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), bytes) == 1 && bytes[0] == 127;
 }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpOptions& options,
-                                                      HttpHooks hooks) {
+Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpOptions& options, HttpHooks hooks) {
   auto server = std::make_unique<Implementation>(options, std::move(hooks));
   FLUX_RETURN_IF_ERROR(server->start());
   return std::unique_ptr<HttpServer>(std::move(server));

@@ -36,9 +36,9 @@ struct HttpOptions {
 };
 
 struct HttpHooks {
-  std::function<JobStatus()> status;                    // a snapshot, soon
-  std::function<void(const std::string& why)> stop;     // asks; does not wait
-  std::function<std::string()> logs;                    // may be empty
+  std::function<JobStatus()> status;                 // a snapshot, soon
+  std::function<void(const std::string& why)> stop;  // asks; does not wait
+  std::function<std::string()> logs;                 // may be empty
 };
 
 class HttpServer {

@@ -22,7 +22,9 @@ struct Writer {
   void operator()(const char* name, std::optional<double>& value) const {
     (*json)[name] = value ? Json(*value) : Json(nullptr);
   }
-  void id(const char* name, uint64_t& value) const { (*json)[name] = fmt::format("{:016x}", value); }
+  void id(const char* name, uint64_t& value) const {
+    (*json)[name] = fmt::format("{:016x}", value);
+  }
   template <typename T>
   void list(const char* name, std::vector<T>& values) const;
 };
@@ -146,7 +148,10 @@ template <typename T>
 void Reader::list(const char* name, std::vector<T>& values) const {
   const auto found = json->find(name);
   if (found == json->end()) return;
-  for (const Json& item : *found) fields(Reader{&item}, values.emplace_back());
+  for (const Json& item : found->template get_ref<const Json::array_t&>()) {
+    (void)item.template get_ref<const Json::object_t&>();  // throws unless it is an object
+    fields(Reader{&item}, values.emplace_back());
+  }
 }
 
 }  // namespace

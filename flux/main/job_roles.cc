@@ -160,6 +160,7 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   for (const PassSpec& pass : job.passes) plan.passes.push_back(pass.name);
   plan.schedule = {static_cast<uint32_t>(job.passes.size()),
                    static_cast<uint16_t>(job.phases.size()), static_cast<uint16_t>(job.epochs)};
+  plan.mode = job.mode;
   plan.deterministic = job.deterministic;
   plan.checkpoint_every_s = job.checkpoint_every_s;
   plan.checkpoint_keep = job.checkpoint_keep;

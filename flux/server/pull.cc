@@ -29,9 +29,10 @@ void Server::pull(const PullRequest& request, std::function<void(const PullReply
     prefetch_ahead(request.keys, request.shards, i);
     const Shard& shard = *shards_[id];
     if (shard.dense) {
-      if (request.dense == nullptr) continue;
+      float* out = request.dense_at(id - options_.shards, shard.dense_begin);
+      if (out == nullptr) continue;
       const std::lock_guard lock(shard.mutex);
-      shard.dense->pull(request.dense + shard.dense_begin);
+      shard.dense->pull(out);
       continue;
     }
     const uint32_t begin = request.keys.begin[id];

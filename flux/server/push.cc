@@ -4,10 +4,14 @@
 
 namespace flux {
 
+const float* Server::dense_gradient(const PushRequest& request, const Shard& shard) const {
+  return request.dense_at(shard.replica.shard() - options_.shards, shard.dense_begin);
+}
+
 uint64_t Server::payload_hash(const PushRequest& request, const Shard& shard,
-                              std::span<const uint32_t> dims) {
+                              std::span<const uint32_t> dims) const {
   if (shard.dense)
-    return hash_bytes(request.dense + shard.dense_begin, shard.dense_size * sizeof(float));
+    return hash_bytes(dense_gradient(request, shard), shard.dense_size * sizeof(float));
   const uint32_t begin = request.keys.begin[shard.replica.shard()];
   const uint32_t n = request.keys.begin[shard.replica.shard() + 1] - begin;
   if (n == 0) return 0;
@@ -28,7 +32,7 @@ ShardAnswer Server::push_one(const PushRequest& request, size_t i) {
   if (answer.answer != Answer::kApplied) return answer;
   if (request.claim.verdict == Verdict::kApplied) {
     if (shard.dense) {
-      shard.dense->push(request.dense + shard.dense_begin, request.examples);
+      shard.dense->push(dense_gradient(request, shard), request.examples);
     } else if (const uint32_t begin = request.keys.begin[id]; true) {
       const uint32_t n = request.keys.begin[id + 1] - begin;
       for (size_t t = 0; t < shard.tables.size() && n > 0; ++t)

@@ -5,15 +5,6 @@
 #include "flux/base/hash.h"
 
 namespace flux {
-namespace {
-constexpr uint64_t kDenseShardFloatsMin = 16384;
-constexpr uint32_t kDenseShardsMax = 8;
-}  // namespace
-
-uint32_t dense_shard_count(uint64_t parameters) {
-  const uint64_t wanted = (parameters + kDenseShardFloatsMin - 1) / kDenseShardFloatsMin;
-  return static_cast<uint32_t>(std::min<uint64_t>(wanted, kDenseShardsMax));
-}
 
 Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
   if (options.shards < 1 || options.shards > 65536)

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "flux/api/model_shape.h"
 #include "flux/api/server.h"
 #include "flux/api/server_control.h"
 #include "flux/base/status.h"
@@ -31,9 +32,6 @@ struct ServerOptions {
   uint64_t incarnation = 0;
   ShardEpoch epoch;
 };
-
-// Dense shards for a vector of this size: ranges of at least 16 Ki floats, at most 8 of them.
-uint32_t dense_shard_count(uint64_t parameters);
 
 struct ServerTotals {
   uint64_t rows = 0;
@@ -95,8 +93,9 @@ class Server final : public ServerPort, public ServerControlPort {
   void build_shards();
   void prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> shards, size_t i) const;
   ShardAnswer push_one(const PushRequest& request, size_t i);
-  static uint64_t payload_hash(const PushRequest& request, const Shard& shard,
-                               std::span<const uint32_t> dims);
+  const float* dense_gradient(const PushRequest& request, const Shard& shard) const;
+  uint64_t payload_hash(const PushRequest& request, const Shard& shard,
+                        std::span<const uint32_t> dims) const;
 
   ServerOptions options_;
   std::vector<std::unique_ptr<const Optimizer>> table_rules_;
