@@ -36,10 +36,11 @@ struct SyncStep {
   bool operator==(const SyncStep&) const = default;
 };
 
-// The batches of step `step`, sorted; empty when the round is over. (`examples` is left 0: the
+// The batches of step `step`, sorted; empty when the round is over, or when every member skips that
+// step: then nobody pushes, and the round goes on with the next one. (`examples` is left 0: the
 // geometry knows.)
 SyncStep sync_step(const SyncRound& round, uint32_t step);
-// Number of steps in the round.
+// Number of steps in the round: no later step has a batch.
 uint32_t sync_steps(const SyncRound& round);
 
 }  // namespace flux
