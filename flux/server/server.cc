@@ -86,8 +86,7 @@ ServerTotals Server::totals() const {
     }
     if (!shard.dense) continue;
     const uint64_t examples = shard.dense->examples();
-    sum.dense_examples_min =
-        sum.has_dense ? std::min(sum.dense_examples_min, examples) : examples;
+    sum.dense_examples_min = sum.has_dense ? std::min(sum.dense_examples_min, examples) : examples;
     sum.dense_examples_max = std::max(sum.dense_examples_max, examples);
     sum.has_dense = true;
   }

@@ -1,11 +1,11 @@
 // Server: the role that owns shards: rows, dense ranges, and the ledger beside them.
 //
-// One file per verb: pull.cc, push.cc, push_sync.cc, passes.cc (open, mark, close, progress), save.cc,
-// load.cc. Each shard has one lock; a push judges, applies and commits inside it, so rows and ledger
-// move as one. A server may own a part of the shards; everything it reports is about that part.
-// Threads: every public method is safe from any thread once the server is built, except load(),
-// init_dense() and what says so. `done` is never called with a lock held. Failure: Status and
-// per-shard answers; nothing in a request can break the server.
+// One file per verb: pull.cc, push.cc, push_sync.cc, passes.cc (open, mark, close, progress),
+// save.cc, load.cc. Each shard has one lock; a push judges, applies and commits inside it, so rows
+// and ledger move as one. A server may own a part of the shards; everything it reports is about
+// that part. Threads: every public method is safe from any thread once the server is built, except
+// load(), init_dense() and what says so. `done` is never called with a lock held. Failure: Status
+// and per-shard answers; nothing in a request can break the server.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,8 @@ struct ServerOptions {
   uint64_t parameters = 0;  // floats in the flat dense vector
   uint64_t incarnation = 0;
   ShardEpoch epoch;
-  // Shards that this server has, sorted; dense shards are numbered after the sparse ones. Empty: all.
+  // Shards that this server has, sorted; dense shards are numbered after the sparse ones. Empty:
+  // all.
   std::vector<ShardId> owned = {};
   Files* files = nullptr;  // where save() writes; null: the machine's
 };
@@ -69,8 +70,8 @@ class Server final : public ServerPort, public ServerControlPort {
   // Like marked_by_all(), but the batches that at least one shard has. After a restore a batch may
   // be on some shards only; it is trained again for the others.
   std::vector<uint32_t> marked_by_any(const BlockId& section, uint32_t blocks) const;
-  // Gives batches a verdict other than applied on every shard. Idempotent. kStale names a batch that
-  // has another verdict somewhere (nothing is marked then, unless it came by in between).
+  // Gives batches a verdict other than applied on every shard. Idempotent. kStale names a batch
+  // that has another verdict somewhere (nothing is marked then, unless it came by in between).
   Status mark(uint64_t geometry, std::span<const BatchId> ids, Verdict verdict);
   // Serves no more: pushes are answered kNotServing.
   void seal();
