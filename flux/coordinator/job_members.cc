@@ -15,7 +15,7 @@ void JobMaster::State::join_worker(const JoinRequest& request,
     const auto differences = model_differences(plan_.model, request.model);
     if (!differences.empty()) {
       say(fmt::format("refused {} ({}): it has another model: {}", request.name, request.host,
-                      join(differences, "; ")));
+                      flux::join(differences, "; ")));
       return done(
           invalid("the coordinator of job {} has another model (first its value, then "
                   "this worker's):\n  {}",
