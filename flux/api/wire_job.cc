@@ -38,9 +38,10 @@ WorkerReport take_report(const wire::WorkerReport& in) {
           in.waits()};
 }
 
-void put_lease_request(const LeaseRequest& m, const OnceId& once, wire::Lease* out) {
+void put_lease_request(const LeaseRequest& m, wire::Lease* out) {
   out->set_worker(m.worker);
   out->set_lane(m.lane);
+  out->set_seq(m.seq);
   put_batches(m.applied, out->mutable_applied());
   for (const EvalReport& report : m.evaluated) {
     wire::EvalReport* e = out->add_evaluated();
@@ -50,13 +51,10 @@ void put_lease_request(const LeaseRequest& m, const OnceId& once, wire::Lease* o
     e->mutable_positive()->Assign(report.positive.begin(), report.positive.end());
     e->mutable_negative()->Assign(report.negative.begin(), report.negative.end());
   }
-  out->mutable_once()->set_client(once.client);
-  out->mutable_once()->set_call(once.call);
-  out->mutable_once()->set_done_below(once.done_below);
 }
 
-Status take_lease_request(const wire::Lease& in, LeaseRequest* m, OnceId* once) {
-  *m = {in.worker(), in.lane(), {}, {}};
+Status take_lease_request(const wire::Lease& in, LeaseRequest* m) {
+  *m = {in.worker(), in.lane(), in.seq(), {}, {}};
   FLUX_RETURN_IF_ERROR(take_batches(in.applied(), "applied batches", &m->applied));
   if (in.evaluated_size() > kWireIdsMax)
     return invalid("{} evaluated batches, at most {}", in.evaluated_size(), kWireIdsMax);
@@ -72,7 +70,6 @@ Status take_lease_request(const wire::Lease& in, LeaseRequest* m, OnceId* once) 
     report.negative.assign(e.negative().begin(), e.negative().end());
     m->evaluated.push_back(std::move(report));
   }
-  *once = {in.once().client(), in.once().call(), in.once().done_below()};
   return Status::ok();
 }
 
@@ -142,15 +139,15 @@ Status decode_message(std::string_view bytes, JoinReply* m) {
   return take_map(in.map(), &m->map);
 }
 
-std::string encode_message(const LeaseCall& m) {
+std::string encode_message(const LeaseRequest& m) {
   wire::Lease out;
-  put_lease_request(m.request, m.once, &out);
+  put_lease_request(m, &out);
   return out.SerializeAsString();
 }
-Status decode_message(std::string_view bytes, LeaseCall* m) {
+Status decode_message(std::string_view bytes, LeaseRequest* m) {
   wire::Lease in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "lease", &in));
-  return take_lease_request(in, &m->request, &m->once);
+  return take_lease_request(in, m);
 }
 
 std::string encode_message(const LeaseAnswer& m) {
@@ -254,18 +251,18 @@ Status decode_message(std::string_view bytes, GeometryReply* m) {
   return Status::ok();
 }
 
-std::string encode_message(const LeaveCall& m) {
+std::string encode_message(const LeaveRequest& m) {
   wire::Leave out;
-  put_lease_request(m.last, m.once, out.mutable_last());
+  put_lease_request(m.last, out.mutable_last());
   put_report(m.report, out.mutable_report());
   out.mutable_why()->set_code(static_cast<uint32_t>(m.why.code()));
   out.mutable_why()->set_message(m.why.message());
   return out.SerializeAsString();
 }
-Status decode_message(std::string_view bytes, LeaveCall* m) {
+Status decode_message(std::string_view bytes, LeaveRequest* m) {
   wire::Leave in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "leave", &in));
-  FLUX_RETURN_IF_ERROR(take_lease_request(in.last(), &m->last, &m->once));
+  FLUX_RETURN_IF_ERROR(take_lease_request(in.last(), &m->last));
   m->report = take_report(in.report());
   if (in.why().code() >= kCodes) return invalid("leave: status code {}", in.why().code());
   m->why = in.why().code() == 0 ? Status::ok()

@@ -85,21 +85,10 @@ struct CloseJobRequest {
 };
 
 // --- at a coordinator
-// Names a call that must not be done twice: repeated under its number, it gets the first answer.
-struct OnceId {
-  uint64_t client = 0;      // random, one per stub; 0: not numbered
-  uint64_t call = 0;        // rising from 1
-  uint64_t done_below = 0;  // the caller has the answers of all calls below this one
-};
-struct LeaseCall {
-  LeaseRequest request;
-  OnceId once;
-};
-struct LeaveCall {
+struct LeaveRequest {
   LeaseRequest last;
   WorkerReport report;
   Status why;
-  OnceId once;
 };
 struct ReportRequest {
   WorkerId worker = 0;
@@ -138,14 +127,14 @@ FLUX_WIRE_MESSAGE(JobTotals);
 FLUX_WIRE_MESSAGE(CloseJobRequest);
 FLUX_WIRE_MESSAGE(JoinRequest);
 FLUX_WIRE_MESSAGE(JoinReply);
-FLUX_WIRE_MESSAGE(LeaseCall);
+FLUX_WIRE_MESSAGE(LeaseRequest);
 FLUX_WIRE_MESSAGE(LeaseAnswer);
 FLUX_WIRE_MESSAGE(ReportRequest);
 FLUX_WIRE_MESSAGE(ReportAnswer);
 FLUX_WIRE_MESSAGE(ClusterMap);
 FLUX_WIRE_MESSAGE(GeometryRequest);
 FLUX_WIRE_MESSAGE(GeometryReply);
-FLUX_WIRE_MESSAGE(LeaveCall);
+FLUX_WIRE_MESSAGE(LeaveRequest);
 FLUX_WIRE_MESSAGE(ServerJoin);
 FLUX_WIRE_MESSAGE(ServerJoinReply);
 FLUX_WIRE_MESSAGE(ServerReportRequest);

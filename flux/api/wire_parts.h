@@ -18,6 +18,14 @@ Result<const ModelShape*> find_shape(const char* verb, uint64_t incarnation,
                                      const wire::Shape& theirs, const ShapeOf& shape_of);
 Status take_value(const char* verb, int number, WireValue* out);
 
+// Where the range of dense shard `d`, which begins at `begin`, lies; null: nowhere.
+template <typename Request>
+auto dense_at(const Request& request, uint32_t d, uint64_t begin) {
+  if (!request.dense_parts.empty())
+    return d < request.dense_parts.size() ? request.dense_parts[d] : nullptr;
+  return request.dense != nullptr ? request.dense + begin : nullptr;
+}
+
 // Sender: `shards` against the caller's keys; fills the keys of each sparse shard.
 Status plan_part(std::span<const ShardId> shards, const ShardedKeys& keys, const ModelShape& shape,
                  WireNumbers* keys_of, WirePart* part);

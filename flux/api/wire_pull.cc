@@ -15,7 +15,7 @@ Result<WireRequest> encode_pull(const PullRequest& request, const ModelShape& sh
                                  &out.part));
   const bool want_dense = request.dense != nullptr || !request.dense_parts.empty();
   for (const uint32_t d : out.part.dense)
-    if (want_dense && request.dense_at(d, 0) == nullptr)
+    if (want_dense && dense_at(request, d, 0) == nullptr)
       return invalid("pull: dense shard {} has no place to go", d);
   if (request.tables.size() != shape.dims.size())
     return invalid("pull: rows of {} tables, the model has {}", request.tables.size(),
@@ -57,7 +57,7 @@ std::vector<std::span<std::byte>> pull_reply_targets(const WirePart& part, const
   for (const uint32_t d : part.dense) {
     const uint64_t bytes = shape.dense_size(d) * sizeof(float);
     targets.emplace_back(
-        reinterpret_cast<std::byte*>(request.dense_at(d, shape.dense_begin(d))), bytes);
+        reinterpret_cast<std::byte*>(dense_at(request, d, shape.dense_begin(d))), bytes);
     pad(bytes);
   }
   return targets;
@@ -79,7 +79,7 @@ void read_pull_reply(const std::byte* reply, WireValue value, const WirePart& pa
   if (request.dense == nullptr && request.dense_parts.empty()) return;
   for (const uint32_t d : part.dense) {
     from_halves(reinterpret_cast<const uint16_t*>(reply + at), value,
-                request.dense_at(d, shape.dense_begin(d)), shape.dense_size(d));
+                dense_at(request, d, shape.dense_begin(d)), shape.dense_size(d));
     at += padded(shape.dense_size(d) * value_bytes(value));
   }
 }

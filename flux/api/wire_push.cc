@@ -35,7 +35,7 @@ void gather_halves(const PushRequest& request, const ModelShape& shape, WireValu
     finish(section, n);
   }
   for (const uint32_t d : part.dense) {
-    to_halves(request.dense_at(d, shape.dense_begin(d)), value, to, shape.dense_size(d));
+    to_halves(dense_at(request, d, shape.dense_begin(d)), value, to, shape.dense_size(d));
     finish(to, shape.dense_size(d));
   }
   out->push_back(std::as_bytes(halves->span()));
@@ -47,7 +47,7 @@ void gather_floats(const PushRequest& request, const ModelShape& shape, const Wi
     gather_section(request.tables[t], uint64_t{shape.dims[t]} * sizeof(float), part, out);
   for (const uint32_t d : part.dense) {
     const uint64_t n = shape.dense_size(d);
-    out->push_back(std::as_bytes(std::span(request.dense_at(d, shape.dense_begin(d)), n)));
+    out->push_back(std::as_bytes(std::span(dense_at(request, d, shape.dense_begin(d)), n)));
     add_padding(n * sizeof(float), out);
   }
 }
@@ -65,7 +65,7 @@ Result<WireRequest> encode_push(const PushRequest& request, const ModelShape& sh
     return invalid("push: {} epochs for {} shards, {} tables for {}", request.epochs.size(),
                    request.shards.size(), request.tables.size(), shape.dims.size());
   for (const uint32_t d : out.part.dense)
-    if (request.dense_at(d, 0) == nullptr)
+    if (dense_at(request, d, 0) == nullptr)
       return invalid("push: dense shard {} without a gradient", d);
   control.set_incarnation(request.claim.incarnation);
   put_shape(shape, control.mutable_shape());
