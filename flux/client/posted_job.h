@@ -58,9 +58,8 @@ class PostedJob final : public JobPort {
   template <typename T>
   std::function<void(T)> back(std::function<void(T)> done) {
     return [caller = caller_, done = std::move(done)](T value) {
-      caller->post(0, [done, value = std::make_shared<T>(std::move(value))] {
-        done(std::move(*value));
-      });
+      caller->post(
+          0, [done, value = std::make_shared<T>(std::move(value))] { done(std::move(*value)); });
     };
   }
 

@@ -90,8 +90,8 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
     pull->done = std::move(done);
     pull->started = executor_->now_ns();
     pull->backoff = options_.pull_retry_ns;
-    const bool rows = options_.sparse_shards == 0 ||
-                      pull->work.keys.begin[options_.sparse_shards] > 0;
+    const bool rows =
+        options_.sparse_shards == 0 || pull->work.keys.begin[options_.sparse_shards] > 0;
     const bool dense = options_.sparse_shards == 0 || pull->work.dense != nullptr;
     const auto table = table_;
     ++pull->calls;  // so that it is not over before all parts are sent
@@ -163,8 +163,9 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   // --- pulls ---
   void send_pull(const PullPtr& pull, ServerId server, const ShardList& shards) {
     if (server >= servers_.size()) {
-      fail_pull(pull, error(Code::kUnavailable, "the map names server {}, this worker knows only {}",
-                            server, servers_.size()));
+      fail_pull(pull,
+                error(Code::kUnavailable, "the map names server {}, this worker knows only {}",
+                      server, servers_.size()));
       return;
     }
     ++pull->calls;
@@ -193,7 +194,8 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
     --pull_calls_[server];
     if (!status.is_ok()) {
       const TimeNs waited = executor_->now_ns() - pull->started;
-      const std::string what = fmt::format("pull of {} from server {}", shards_text(*shards), server);
+      const std::string what =
+          fmt::format("pull of {} from server {}", shards_text(*shards), server);
       if (status.code() != Code::kUnavailable)
         fail_pull(pull, status.with_context(what));
       else if (waited + pull->backoff > options_.pull_deadline_ns)

@@ -38,8 +38,7 @@ void JobMaster::State::join_worker(const JoinRequest& request,
   reply.job = plan_.spec;
   reply.incarnation = options_.incarnation;
   reply.map = cluster_map();
-  reply.report_every_ms =
-      static_cast<uint32_t>(options_.report_every_ns / kMillisecond);
+  reply.report_every_ms = static_cast<uint32_t>(options_.report_every_ns / kMillisecond);
   done(std::move(reply));
 }
 
@@ -160,8 +159,7 @@ void JobMaster::State::join_server(const ServerJoin& request,
                                [&](const ServerEntry& s) { return s.info.name == request.name; });
   ServerJoinReply reply;
   reply.server = static_cast<uint32_t>(at - servers_.begin());
-  reply.report_every_ms =
-      static_cast<uint32_t>(options_.report_every_ns / kMillisecond);
+  reply.report_every_ms = static_cast<uint32_t>(options_.report_every_ns / kMillisecond);
   if (at == servers_.end()) {
     servers_.push_back({request, reach_(request.address), now(), false});
   } else if (!joined.again) {

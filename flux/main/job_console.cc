@@ -10,9 +10,7 @@
 namespace flux {
 
 JobConsole::JobConsole(JobConsoleOptions options)
-    : options_(std::move(options)),
-      start_(steady_now_ns()),
-      view_(options_.terminal, &curve_) {}
+    : options_(std::move(options)), start_(steady_now_ns()), view_(options_.terminal, &curve_) {}
 
 std::string JobConsole::in_output(const char* name) const {
   return join_path(options_.output, name);
@@ -74,11 +72,12 @@ Summary JobConsole::summarize() const {
   s.logloss = o.last.logloss;
   s.train_auc = o.last.train_auc;
   s.train_logloss = o.last.train_logloss;
-  const bool all_closed = std::none_of(o.passes.begin(), o.passes.end(), [](const ClosedPass& p) {
-    return p.name == "open" && p.geometry == 0;
-  }) && o.passes.size() == options_.passes;
-  s.accounting = account(o.totals, o.passes, options_.slots,
-                         options_.key_per_example && all_closed, o.partly);
+  const bool all_closed =
+      std::none_of(o.passes.begin(), o.passes.end(),
+                   [](const ClosedPass& p) { return p.name == "open" && p.geometry == 0; }) &&
+      o.passes.size() == options_.passes;
+  s.accounting =
+      account(o.totals, o.passes, options_.slots, options_.key_per_example && all_closed, o.partly);
   s.rows = o.rows;
   s.resumed_from = o.resumed_from;
   s.precision = options_.precision;
@@ -96,8 +95,8 @@ Result<Summary> JobConsole::result() {
   FLUX_RETURN_IF_ERROR(outcome_->status);
   const Summary s = summarize();
   FLUX_RETURN_IF_ERROR(write_file_atomic(in_output("summary.json"), summary_json(s)));
-  FLUX_RETURN_IF_ERROR(write_file_atomic(in_output("curve.svg"),
-                                         curve_.to_svg(options_.job, s.auc.value_or(0))));
+  FLUX_RETURN_IF_ERROR(
+      write_file_atomic(in_output("curve.svg"), curve_.to_svg(options_.job, s.auc.value_or(0))));
   print_end(s);
   if (!outcome_->evaluation.is_ok())
     return outcome_->evaluation.with_context("the model is saved, but the test");

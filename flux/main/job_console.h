@@ -2,7 +2,8 @@
 //
 // Used by the embedded run and by the coordinator process alike; it looks at snapshots of the
 // JobMaster, never at workers. Threads: all on the JobMaster's executor thread.
-// Failure: the curve and summary files are said, not fatal, until the end; result() has the outcome.
+// Failure: the curve and summary files are said, not fatal, until the end; result() has the
+// outcome.
 #pragma once
 
 #include <functional>

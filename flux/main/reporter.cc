@@ -10,7 +10,7 @@ constexpr auto kTick = std::chrono::milliseconds(100);
 ProgressPoint point_of(const Progress& progress) {
   return {progress.examples, progress.metrics.loss_sum(), progress.metrics.auc()};
 }
-}
+}  // namespace
 
 Reporter::Reporter(bool terminal, std::string curve_path)
     : curve_path_(std::move(curve_path)), view_(terminal, &curve_) {}

@@ -149,7 +149,7 @@ class HalfAsyncLane final : public LaneMode {
   PsClientOptions options_;
   std::shared_ptr<size_t> in_flight_ = std::make_shared<size_t>(0);
   std::deque<std::vector<MergeGroup::Contribution>> waiting_;  // sets without room yet
-  std::shared_ptr<Merged> spare_;  // used again when nobody holds it
+  std::shared_ptr<Merged> spare_;                              // used again when nobody holds it
 };
 
 class HalfAsync final : public WorkerMode {
