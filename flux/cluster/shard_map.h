@@ -1,9 +1,9 @@
 // ShardMap: which server owns each shard, by rendezvous hashing, under epochs that rise.
 //
-// Each shard goes to the live server with the highest hash of (server name, shard), so that a
-// server that comes or goes moves only its own share. Dense shards are placed like sparse ones.
-// Every change of a shard's owner gives that shard a new epoch (term, n); n is never used twice in
-// a term. Pure. Not thread-safe.
+// Each shard goes to the live server with the highest hash of (server name, shard), so that a server
+// that comes or goes moves only its own share. Dense shards are placed like sparse ones. Every
+// change of a shard's owner gives that shard a new epoch (term, n); n is never used twice in a term.
+// Pure. Not thread-safe.
 #pragma once
 
 #include <cstdint>

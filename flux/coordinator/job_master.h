@@ -24,10 +24,10 @@
 namespace flux {
 
 struct JobMasterOptions {
-  uint32_t servers = 1;         // wait for so many before anything is placed
+  uint32_t servers = 1;  // wait for so many before anything is placed
   uint32_t workers_wanted = 1;  // for messages only: workers come and go
   bool fresh = false;
-  uint64_t incarnation = 0;                   // random, not 0
+  uint64_t incarnation = 0;  // random, not 0
   TimeNs servers_deadline_ns = 30 * kSecond;  // to join
   TimeNs workers_deadline_ns = 30 * kSecond;  // the first worker to join, or any to come back
   TimeNs member_lease_ns = 5 * kSecond;       // without a report: taken for dead
@@ -37,11 +37,11 @@ struct JobMasterOptions {
 
 // How it ended.
 struct JobOutcome {
-  Status status;                   // ok: complete or stopped
-  bool complete = false;           // every pass closed (and tested)
+  Status status;          // ok: complete or stopped
+  bool complete = false;  // every pass closed (and tested)
   std::vector<ClosedPass> passes;  // closed, and the open one as "open"
-  uint64_t partly = 0;             // examples of the open pass that only some shards have
-  JobTotals totals;                // over all servers
+  uint64_t partly = 0;    // examples of the open pass that only some shards have
+  JobTotals totals;       // over all servers
   JobStatus last;
   std::string resumed_from, model;  // checkpoint paths
   uint64_t rows = 0;
