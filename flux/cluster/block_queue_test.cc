@@ -1,4 +1,4 @@
-// Runs tests/scripts/queue_*.txt (base/script_test.h) and the queue against random events.
+// Runs tests/scripts/queue_*.txt (base/script_test.h).
 //
 //   queue 3 2 1 / 2 0 1        batches of each block / order of leases; section pass 4 epoch 1
 //   options floor=30 factor=5 before=2 alone=3    before `queue`; times are seconds
@@ -15,17 +15,13 @@
 //   point | safe P             a save begins | the manifest of save P is committed
 #include "flux/cluster/block_queue.h"
 
-#include <algorithm>
-#include <numeric>
 #include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "flux/base/random.h"
 #include "flux/base/script_test.h"
-#include "flux/cluster/schedule.h"
 
 namespace flux {
 namespace {
