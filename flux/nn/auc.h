@@ -7,7 +7,14 @@
 #include <span>
 #include <vector>
 
+#include "flux/base/status.h"
+
 namespace flux {
+
+// Counts of predictions by bucket and class, only buckets that are not empty, rising; equal lengths.
+struct SparseHistogram {
+  std::vector<uint32_t> bucket, positive, negative;
+};
 
 class BinaryMetrics {
  public:
@@ -19,12 +26,6 @@ class BinaryMetrics {
   // Adds what sparse() made, perhaps elsewhere; kInvalid (and nothing added) if it could not have.
   Status add_sparse(std::span<const uint32_t> bucket, std::span<const uint32_t> positive,
                     std::span<const uint32_t> negative, double loss_sum);
-  // The buckets that are not empty, as they travel between roles: equal lengths, rising buckets.
-  void to_sparse(std::vector<uint32_t>* bucket, std::vector<uint32_t>* positive,
-                 std::vector<uint32_t>* negative) const;
-  // Adds what to_sparse() gave elsewhere; false, and nothing added, if it cannot have come from it.
-  bool add_sparse(std::span<const uint32_t> bucket, std::span<const uint32_t> positive,
-                  std::span<const uint32_t> negative, double loss_sum);
   uint64_t examples() const { return positives_ + negatives_; }
   // 0.5 when only one class was seen.
   double auc() const;
