@@ -21,8 +21,8 @@ Result<std::unique_ptr<SocketChannel>> SocketChannel::create(IoLoop& loop, std::
   FLUX_ASSIGN_OR_RETURN(Address parsed, parse_address(address));
   if (!parsed.local && parsed.port == 0)
     return invalid("address '{}': port 0 cannot be connected to", address);
-  std::shared_ptr<TlsContext> tls;
-  if (!options.security.certificates.empty()) {
+  std::shared_ptr<TlsContext> tls = options.tls;
+  if (!tls && !options.security.certificates.empty()) {
     FLUX_ASSIGN_OR_RETURN(tls, TlsContext::load(options.security.certificates, options.role));
   }
   auto impl = std::make_shared<Impl>();

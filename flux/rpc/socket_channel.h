@@ -25,10 +25,14 @@
 
 namespace flux {
 
+class TlsContext;  // rpc/tls_context.h
+
 struct SocketChannelOptions {
   PeerRole role = PeerRole::kWorker;
   std::string name;  // for people at the other end: "worker-3"
   SecurityOptions security;
+  // TLS of many channels may share one; else it is loaded from security.certificates, if given.
+  std::shared_ptr<TlsContext> tls;
   FrameLimits limits;
   uint32_t in_flight_max = 256;
   uint64_t in_flight_bytes_max = 256U << 20U;  // of requests; a larger one goes alone

@@ -20,8 +20,10 @@ class TlsContext {
   virtual std::unique_ptr<TlsSession> connect(int fd) = 0;
   virtual std::unique_ptr<TlsSession> accept(int fd) = 0;
 
-  // Reads ca.pem, <role>.pem and <role>.key from the folder.
-  static Result<std::shared_ptr<TlsContext>> load(const std::string& folder, PeerRole role);
+  // Reads ca.pem, <role>.pem and <role>.key from the folder. A certificate that is out of date is
+  // refused here, unless `any_date`.
+  static Result<std::shared_ptr<TlsContext>> load(const std::string& folder, PeerRole role,
+                                                  bool any_date = false);
 };
 
 }  // namespace flux

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <span>
-#include <string>
 
 #include <sys/uio.h>
 
@@ -17,9 +16,13 @@ namespace flux {
 class TlsSession {
  public:
   virtual ~TlsSession() = default;
-  virtual IoResult handshake(std::string* failure) = 0;
-  virtual IoResult read(std::span<const iovec> parts, std::string* failure) = 0;
-  virtual IoResult write(std::span<const iovec> parts, std::string* failure) = 0;
+  virtual IoResult handshake(Status* failure) = 0;
+  virtual IoResult read(std::span<const iovec> parts, Status* failure) = 0;
+  virtual IoResult write(std::span<const iovec> parts, Status* failure) = 0;
+  virtual size_t promised() const = 0;
+  virtual uint64_t take_copied() = 0;
+  // The peer's first bytes were those of a frame.
+  virtual bool peer_is_plain() const = 0;
   // The role in the peer's certificate, after the handshake.
   virtual Result<PeerRole> peer_role() const = 0;
 };

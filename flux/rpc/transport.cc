@@ -34,6 +34,19 @@ IoResult Transport::handshake() {
   return tls_ ? tls_->handshake(&failure_) : IoResult{IoOutcome::kBytes, 0, false};
 }
 
+size_t Transport::promised() const {
+  return tls_ ? tls_->promised() : 0;
+}
+uint64_t Transport::take_copied() {
+  return tls_ ? tls_->take_copied() : 0;
+}
+
+bool Transport::fall_back_to_plain() {
+  if (!tls_ || !tls_->peer_is_plain()) return false;
+  tls_.reset();
+  return true;
+}
+
 IoResult Transport::read(std::span<const iovec> parts) {
   if (tls_) return tls_->read(parts, &failure_);
   msghdr m = message(parts);
@@ -62,7 +75,7 @@ IoResult Transport::outcome_of(ssize_t moved, std::span<const iovec> parts, IoOu
     return {IoOutcome::kBytes, bytes, bytes < room(parts)};
   }
   if (errno == EAGAIN || errno == EWOULDBLOCK) return {again, 0, true};
-  failure_ = std::generic_category().message(errno);
+  failure_ = Status(Code::kUnavailable, std::generic_category().message(errno));
   return {IoOutcome::kFailed, 0, true};
 }
 

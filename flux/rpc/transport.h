@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 
 #include <sys/uio.h>
+
+#include "flux/base/status.h"
 
 namespace flux {
 
@@ -36,14 +38,20 @@ class Transport {
   IoResult handshake();
   IoResult read(std::span<const iovec> parts);
   IoResult write(std::span<const iovec> parts);
-  // Of the last kFailed.
-  const std::string& failure() const { return failure_; }
+  // Of the last kFailed: kUnavailable, or kInvalid if TLS and not the network is at fault.
+  const Status& failure() const { return failure_; }
+  // TLS only: so many of the next bytes are on their way already and cannot be taken back.
+  size_t promised() const;
+  // TLS only: payload bytes that were copied into records since the last time.
+  uint64_t take_copied();
+  // After a failed TLS handshake with a peer that does not use TLS: go on without. False: it does.
+  bool fall_back_to_plain();
 
  private:
   IoResult outcome_of(ssize_t moved, std::span<const iovec> parts, IoOutcome again);
   int fd_;
   std::unique_ptr<TlsSession> tls_;
-  std::string failure_;
+  Status failure_;
 };
 
 }  // namespace flux

@@ -1,10 +1,12 @@
 #include "flux/rpc/wire.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
 #include <asio/post.hpp>
+#include <sys/socket.h>
 
 #include "flux/rpc/payload.h"
 #include "flux/rpc/tls_session.h"
@@ -103,7 +105,7 @@ Status Wire::failed(const IoResult& io) const {
     return {Code::kUnavailable, input_.mid_frame() ? "the peer closed in the middle of a frame"
                                                    : "the peer closed the connection"};
   }
-  return {Code::kUnavailable, transport_.failure()};
+  return transport_.failure();
 }
 
 void Wire::close() {
@@ -118,6 +120,9 @@ void Wire::close_after_sending() {
   owner_ = nullptr;
   if (!socket_.is_open()) return;
   lingering_ = true;
+  failing_ = false;
+  if (!connected_ && !transport_.fall_back_to_plain()) out_.clear();
+  connected_ = true;
   linger_.expires_after(kLinger);
   linger_.async_wait([self = shared_from_this()](const std::error_code&) { self->close(); });
   flush();
@@ -176,13 +181,15 @@ void Wire::send(OutFrame frame) {
 }
 
 Wire::Abandoned Wire::abandon(uint64_t id) {
+  const uint64_t gone = written_ + transport_.promised();
+  uint64_t begin = 0;
   for (size_t i = 0; i < out_.size(); ++i) {
-    if (out_[i].id != id) continue;
-    if (i == 0 && written_ > 0) return Abandoned::kBegun;
-    // TLS may have promised the same bytes again.
-    if (i == 0 && transport_.is_tls()) return Abandoned::kBegun;
-    out_.erase(out_.begin() + static_cast<ptrdiff_t>(i));
-    return Abandoned::kRemoved;
+    if (out_[i].id == id) {
+      if (begin < gone) return Abandoned::kBegun;
+      out_.erase(out_.begin() + static_cast<ptrdiff_t>(i));
+      return Abandoned::kRemoved;
+    }
+    begin += out_[i].bytes();
   }
   return Abandoned::kNotThere;
 }
@@ -225,6 +232,7 @@ void Wire::flush() {
     gather_parts();
     const IoResult io = transport_.write(parts_);
     if (io.outcome == IoOutcome::kBytes) {
+      AtomicRpcCounters::add(counters_.payload_bytes_copied, transport_.take_copied());
       consume(io.bytes);
       if (io.drained && !out_.empty()) wait_write();
     } else if (io.outcome == IoOutcome::kFailed || io.outcome == IoOutcome::kEnd) {
@@ -284,13 +292,10 @@ void Wire::read_some() {
 void Wire::read_rest() {
   if (!socket_.is_open() || read_armed_) return;
   char scratch[16384];
-  const iovec part{scratch, sizeof scratch};
-  for (int turn = 0; turn < 64; ++turn) {
-    const IoResult io = transport_.read({&part, 1});
-    if (io.outcome == IoOutcome::kBytes && !io.drained) continue;
-    if (io.outcome == IoOutcome::kEnd || io.outcome == IoOutcome::kFailed) return close();
-    break;
-  }
+  ssize_t got = 1;
+  for (int turn = 0; got > 0 && turn < 64; ++turn)
+    got = ::recv(socket_.native_handle(), scratch, sizeof scratch, MSG_DONTWAIT);
+  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return close();
   wait_read();
 }
 
