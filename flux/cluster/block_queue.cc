@@ -1,6 +1,7 @@
 #include "flux/cluster/block_queue.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "flux/base/check.h"
@@ -182,6 +183,7 @@ void BlockQueue::batch_applied(const BatchId& id, TimeNs now) {
   Block* block = find(id);
   if (block == nullptr) return;  // a late hint
   const uint32_t b = id.block.block;
+  survived_ += ((block->applied_mask >> id.batch) & 1) == 0 ? 1 : 0;
   const bool whole = block->state == BlockState::kPending && in_hand_[block->worker][b] == kWhole;
   block->moved_ns = std::max(block->moved_ns, now);
   take_mark(b, id.batch);
@@ -198,11 +200,27 @@ void BlockQueue::give_back(uint32_t b) {
 void BlockQueue::count_death(uint32_t b, int alone, bool alone_in_hand) {
   Block& block = blocks_[b];
   ++block.deaths;
-  if (alone == kWhole || !alone_in_hand || options_.deaths_alone_max == 0) return;
-  if (++alone_deaths_[{b, alone}] < options_.deaths_alone_max) return;
-  if ((block.condemned_mask >> alone) & 1) return;
+  if (alone == kWhole || !alone_in_hand) {
+    ++block.shared_deaths;
+    return;
+  }
+  ++alone_deaths_[{b, alone}];
+  const bool condemned = ((block.condemned_mask >> alone) & 1) != 0;
+  if (condemned || options_.deaths_alone_max == 0) return;
+  if (alone_deaths_[{b, alone}] < deaths_needed(b, alone)) return;
   block.condemned_mask |= 1U << alone;
   hand_over(b, 1U << alone);
+}
+
+uint32_t BlockQueue::deaths_needed(uint32_t b, int alone) const {
+  const uint32_t least = options_.deaths_alone_max;
+  const uint64_t here = blocks_[b].shared_deaths + alone_deaths_.at({b, alone});
+  const auto elsewhere = static_cast<double>(deaths_ - std::min(deaths_, here));
+  if (elsewhere == 0 || options_.innocent_chance <= 0) return least;
+  const double rate = elsewhere / (elsewhere + static_cast<double>(survived_) + 1);
+  const double needed = std::ceil(std::log(options_.innocent_chance) / std::log(rate));
+  const double most = static_cast<double>(least) * kDeathsFactor;
+  return std::max(least, static_cast<uint32_t>(std::clamp(needed, 0.0, most)));
 }
 
 void BlockQueue::hand_over(uint32_t b, uint32_t batches) {
@@ -216,6 +234,7 @@ void BlockQueue::hand_over(uint32_t b, uint32_t batches) {
 void BlockQueue::release(WorkerId worker, bool died) {
   const auto hand = in_hand_.extract(worker);
   if (hand.empty()) return;
+  deaths_ += died ? 1 : 0;
   for (const auto& [b, alone] : hand.mapped()) {
     Block& block = blocks_[b];
     if (died) count_death(b, alone, hand.mapped().size() == 1);

@@ -13,7 +13,8 @@
 // Poison: a worker that dies is evidence against everything it had in hand. A block with enough
 // deaths is suspect: it is leased one batch at a time, and only to a worker that has nothing else
 // in hand, so that the next death points at that batch. Only such deaths condemn a batch; time-outs
-// and graceful leaves never do.
+// and graceful leaves never do. Where workers die of other causes too, it takes more of them: as
+// many as chance would hardly bring on one batch.
 // Pure: events in, answers out; the caller brings the time. Not thread-safe.
 #pragma once
 
@@ -48,10 +49,15 @@ struct BlockQueueOptions {
   double timeout_factor = 5;         // x the moving average of what a block takes
   uint32_t deaths_before_alone = 2;  // then the block is suspect
   uint32_t deaths_alone_max = 3;     // then the batch is condemned; 0: never
+  // That so many deaths hit an innocent batch, by the rate of the other deaths: if it is more
+  // likely than this, up to kDeathsFactor x deaths_alone_max deaths are waited for.
+  double innocent_chance = 1e-6;
 };
 
 class BlockQueue {
  public:
+  static constexpr uint32_t kDeathsFactor = 4;
+
   // `section` gives pass, phase and epoch; block b has batches[b] batches; leases go out in `order`
   // (a permutation of the blocks).
   BlockQueue(BlockId section, std::vector<uint8_t> batches, std::vector<uint32_t> order,
@@ -120,7 +126,8 @@ class BlockQueue {
     uint32_t condemned_mask = 0;  // remembered for good
     uint32_t attempts = 0;
     uint32_t deaths = 0;
-    WorkerId worker = 0;  // while pending
+    uint32_t shared_deaths = 0;  // of them, those that point at no batch
+    WorkerId worker = 0;         // while pending
     TimeNs leased_ns = 0;
     TimeNs moved_ns = 0;           // last progress
     std::vector<WorkerId> former;  // leases that ran out; they may be at it still
@@ -142,6 +149,8 @@ class BlockQueue {
   BlockLease lease_of(uint32_t b, int alone) const;
   void give_back(uint32_t b);
   void count_death(uint32_t b, int alone, bool alone_in_hand);
+  // Deaths on a batch alone that condemn it.
+  uint32_t deaths_needed(uint32_t b, int alone) const;
   void hand_over(uint32_t b, uint32_t batches);
 
   BlockId section_;
@@ -154,6 +163,8 @@ class BlockQueue {
   std::map<WorkerId, std::map<uint32_t, int>> in_hand_;
   std::map<std::pair<uint32_t, int>, uint32_t> alone_deaths_;  // by block, batch
   std::vector<BatchId> poisoned_;
+  uint64_t deaths_ = 0;    // of workers with something in hand
+  uint64_t survived_ = 0;  // batches that somebody finished
   size_t applied_ = 0;
   size_t done_ = 0;
   size_t aside_ = 0;
