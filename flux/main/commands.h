@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "flux/base/status.h"
+#include "flux/main/summary.h"
 
 namespace flux {
 
@@ -124,6 +125,8 @@ int stop_command(const StopArguments& arguments);
 int certs_command(const CertsArguments& arguments);
 int gen_criteo_command(const GenArguments& arguments);
 
+// The end of a training: writes the summary to `file` (if named) and gives the exit code.
+int end_of_run(const Result<Summary>& summary, const std::string& file);
 // Prints "flux: message" to stderr and returns the exit code for it.
 int report(const Status& status);
 

@@ -146,10 +146,13 @@ int run_command(const RunArguments& arguments) {
   options.terminal = ::isatty(STDOUT_FILENO) != 0;
   options.stop = install_stop_signal();
   options.resume_command = arguments.resume_command;
-  const auto summary = run_job(job.value(), options);
+  return end_of_run(run_job(job.value(), options), arguments.summary);
+}
+
+int end_of_run(const Result<Summary>& summary, const std::string& file) {
   if (!summary.is_ok()) return report(summary.status());
-  if (!arguments.summary.empty()) {
-    const Status written = write_file_atomic(arguments.summary, summary_json(summary.value()));
+  if (!file.empty()) {
+    const Status written = write_file_atomic(file, summary_json(summary.value()));
     if (!written.is_ok()) return report(written);
   }
   if (!summary.value().accounting.exact()) {

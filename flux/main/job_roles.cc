@@ -197,8 +197,9 @@ Result<ServerOptions> server_options(const RoleJob& role, uint64_t incarnation, 
 
 Result<std::unique_ptr<Server>> make_server(const OpenJob& open) {
   FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(open.job));
-  FLUX_ASSIGN_OR_RETURN(const ServerOptions options,
+  FLUX_ASSIGN_OR_RETURN(ServerOptions options,
                         server_options(role, open.incarnation, open.epoch));
+  options.owned = open.shards;
   FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options));
   server->init_dense(role.graph->initial_parameters(role.job.seed));
   return server;
