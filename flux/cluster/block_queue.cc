@@ -134,7 +134,7 @@ bool BlockQueue::lease(WorkerId worker, TimeNs now, BlockLease* out) {
   std::optional<uint32_t> chosen;
   for (const uint32_t rank : todo_) {
     const uint32_t b = order_[rank];
-    if (!may_lease(b, in_hand)) continue;
+    if (!may_lease(b, in_hand) || (in_hand.contains(b) && !blocks_[b].former_may)) continue;
     if (!chosen || !in_hand.contains(b)) chosen = b;
     if (!in_hand.contains(b)) break;
   }
@@ -269,15 +269,26 @@ std::vector<BlockLease> BlockQueue::expire(TimeNs now) {
     if (now - block.moved_ns < timeout) continue;
     expired.push_back(lease_of(b, in_hand_[block.worker][b]));
     block.former.push_back(block.worker);
+    block.moved_ns = now;
+    block.former_may = false;
     give_back(b);
   }
+  for (const auto& [worker, in_hand] : in_hand_)
+    for (const auto& [b, alone] : in_hand)
+      if (blocks_[b].state == BlockState::kTodo && now - blocks_[b].moved_ns >= timeout)
+        blocks_[b].former_may = true;
   return expired;
 }
 
 std::optional<TimeNs> BlockQueue::next_time() const {
   std::optional<TimeNs> earliest;
-  for (const uint32_t b : pending_)
-    earliest = std::min(earliest.value_or(blocks_[b].moved_ns), blocks_[b].moved_ns);
+  for (const auto& [worker, in_hand] : in_hand_)
+    for (const auto& [b, alone] : in_hand) {
+      const Block& block = blocks_[b];
+      const bool waits = block.state == BlockState::kTodo && !block.former_may;
+      if (block.state == BlockState::kPending || waits)
+        earliest = std::min(earliest.value_or(block.moved_ns), block.moved_ns);
+    }
   if (earliest) *earliest += timeout_ns();
   return earliest;
 }

@@ -9,7 +9,8 @@
 // is trained again.
 //
 // Time-outs: a lease without progress runs out and the block goes to others. The former holder may
-// still finish it; identity makes that safe, and its hints count.
+// still finish it; identity makes that safe, and its hints count. It does not get the block a
+// second time unless, for another time-out, nothing moves and nobody else takes it.
 // Poison: a worker that dies is evidence against everything it had in hand. A block with enough
 // deaths is suspect: it is leased one batch at a time, and only to a worker that has nothing else
 // in hand, so that the next death points at that batch. Only such deaths condemn a batch; time-outs
@@ -83,7 +84,8 @@ class BlockQueue {
 
   // Takes back the blocks on which nothing has moved for timeout_ns(), and reports those leases.
   std::vector<BlockLease> expire(TimeNs now);
-  // When the next lease runs out if nothing moves; nothing while nothing is leased.
+  // When expire() has something to do if nothing moves. Afterwards leases may be had that could not
+  // be had before.
   std::optional<TimeNs> next_time() const;
   TimeNs timeout_ns() const;
 
@@ -117,9 +119,10 @@ class BlockQueue {
   struct Block {
     BlockState state = BlockState::kTodo;
     uint8_t batches = 0;
-    bool came_back = false;  // unfinished, since its last lease
-    uint8_t next_alone = 0;  // where to look for the next batch to lease alone
-    uint32_t rank = 0;       // place in the order
+    bool came_back = false;   // unfinished, since its last lease
+    bool former_may = false;  // todo: who had it when its time ran out may have it again
+    uint8_t next_alone = 0;   // where to look for the next batch to lease alone
+    uint32_t rank = 0;        // place in the order
     uint32_t applied_mask = 0;
     uint32_t safe_mask = 0;
     uint32_t point_mask = 0;      // applied when the newest point was marked
