@@ -32,8 +32,9 @@ void JobMaster::State::join_worker(const JoinRequest& request,
   if (!joined.again) {
     workers_[joined.id].info = request;
     if (rounds_) rounds_->add_worker(joined.id, request.lanes);
-    say(fmt::format("{} joined ({} thread{})", request.name, request.lanes,
-                    request.lanes == 1 ? "" : "s"));
+    if (options_.announce_members)
+      say(fmt::format("{} joined ({} thread{})", request.name, request.lanes,
+                      request.lanes == 1 ? "" : "s"));
   }
   JoinReply reply;
   reply.worker = joined.id;
@@ -182,7 +183,8 @@ void JobMaster::State::join_server(const ServerJoin& request,
   } else if (!joined.again) {
     *at = {request, reach_(request.address), now(), false};
   }
-  if (!joined.again) say(fmt::format("{} joined at {}", request.name, request.address));
+  if (!joined.again && options_.announce_members)
+    say(fmt::format("{} joined at {}", request.name, request.address));
   done(reply);
   servers_complete_if();
 }
