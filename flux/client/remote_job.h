@@ -14,7 +14,7 @@ namespace flux {
 
 struct RemoteJobOptions {
   RetryOptions plain;  // join, report, map, geometry, leave
-  RetryOptions lease{.try_timeout_ns = 5 * kSecond};
+  RetryOptions lease{.try_timeout_ns = 3 * kSecond, .deadline_ns = 60 * kSecond};
 };
 
 class RemoteJob final : public JobPort {

@@ -10,7 +10,8 @@
 #include "flux/client/message_answer.h"
 #include "flux/client/remote_job.h"
 #include "flux/client/remote_registry.h"
-#include "flux/client/test_channel.h"
+#include "flux/client/test_executor.h"
+#include "flux/rpc/chaos_channel.h"
 #include "flux/rpc/loopback_channel.h"
 
 namespace flux {
@@ -268,8 +269,8 @@ TEST_F(CoordinatorServiceTest, AConnectionThatGoesWhileItsWorkerJoins) {
 }
 
 TEST_F(CoordinatorServiceTest, ANetworkThatLosesAndRepeatsLosesNoBlock) {
-  const auto link = connect(PeerRole::kWorker, 1);
-  LossyChannel lossy(link.get(), &executor_, 5);
+  ChaosChannel lossy(executor_, connect(PeerRole::kWorker, 1),
+                     {.seed = 5, .request = 0.25, .reply = 0.25, .doubled = 0.2, .delay_ms = 30});
   RemoteJob job(&lossy, &executor_, 1);
   const auto joined = join(&job, "w", 1);
   ASSERT_TRUE(joined.is_ok()) << joined.status().message();

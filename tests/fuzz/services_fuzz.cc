@@ -1,6 +1,6 @@
 // Both services with any verb and any bytes: every request gets exactly one answer.
 #include "flux/api/verbs.h"
-#include "flux/client/test_channel.h"
+#include "flux/client/test_executor.h"
 #include "flux/coordinator/coordinator_service.h"
 #include "flux/server/server_service.h"
 #include "tests/fuzz/fuzz_input.h"
