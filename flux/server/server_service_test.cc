@@ -244,6 +244,9 @@ TEST_F(ServerServiceTest, RowsAreWrittenOnceAndPlacedOnce) {
   EXPECT_EQ(spy.seen.place("", bytes + 64).status().code(), Code::kCorrupt);
   spy.seen.done(Status(Code::kUnavailable, "gone"), {});
   EXPECT_EQ(got.code(), Code::kUnavailable);
+  stub.pull(rows.pull, [&](const PullReply& r) { got = r.status; });
+  spy.seen.done(Status::ok(), {});
+  EXPECT_EQ(got.code(), Code::kCorrupt) << "no rows came";
 
   RemoteServer pusher(&spy, kShape);
   std::optional<PushReply> reply;
