@@ -1,15 +1,15 @@
 // PsClient: a trainer thread's way to the servers: routing by the shard map, retry, exactly-once.
 //
 // A pull is one request per server; what a server cannot answer now is asked again, of whoever owns
-// the shards then, until a deadline. A push is driven by a PushSession: sent to every shard's owner,
-// sent again by time, released when every shard has it.
-// Memory: the caller's buffers stay untouched until `done` (pull) or `released` (push), which are
-// called only when no port touches them any more. If the client dies before that, neither is
-// called; `memory` of the request lives as long as any port may still use it.
-// Threads: one owner, the thread of the executor. Ports may answer inside the call, later on that
-// thread, or on another thread (the answer is then carried over); the executor outlives the ports.
-// Failure: a pull's Status names server, shard and how long; status() turns bad when a push was
-// refused for good (kStale: this worker was fenced off), and nothing more is sent then.
+// the shards then, until a deadline. A push is driven by a PushSession: sent to every shard's
+// owner, sent again by time, released when every shard has it. Memory: the caller's buffers stay
+// untouched until `done` (pull) or `released` (push), which are called only when no port touches
+// them any more. If the client dies before that, neither is called; `memory` of the request lives
+// as long as any port may still use it. Threads: one owner, the thread of the executor. Ports may
+// answer inside the call, later on that thread, or on another thread (the answer is then carried
+// over); the executor outlives the ports. Failure: a pull's Status names server, shard and how
+// long; status() turns bad when a push was refused for good (kStale: this worker was fenced off),
+// and nothing more is sent then.
 #pragma once
 
 #include <functional>

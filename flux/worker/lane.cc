@@ -159,9 +159,9 @@ bool Lane::start_pulls() {
     work->pull_number = ++pulls_;
     const bool dense = options_.client.parameters > 0 && !options_.separate_dense;
     if (dense) work->dense = free_dense();
-    client_.pull({work->plan.sharded(), work->row_pointers, dense ? work->dense->data() : nullptr,
-                  work},
-                 [this, work](const Status& status) { pulled(work, status); });
+    client_.pull(
+        {work->plan.sharded(), work->row_pointers, dense ? work->dense->data() : nullptr, work},
+        [this, work](const Status& status) { pulled(work, status); });
     moved = true;
   }
   if (moved) spend(Stage::kPull);
@@ -244,10 +244,10 @@ bool Lane::train(const BatchWorkPtr& work) {
   const double loss = net_->train(input_, &gradients_, predictions_.data());
   spend(Stage::kCompute);
   if (!std::isfinite(loss)) [[unlikely]] {
-    fail(invalid(
-        "the loss of {} is {}: the model diverged; lower the learning rate (the last "
-        "checkpoint is good, nothing of this batch was applied)",
-        to_string(work->item.id), loss));
+    fail(
+        invalid("the loss of {} is {}: the model diverged; lower the learning rate (the last "
+                "checkpoint is good, nothing of this batch was applied)",
+                to_string(work->item.id), loss));
     return false;
   }
   const uint32_t n = work->batch.size;
@@ -263,8 +263,8 @@ bool Lane::train(const BatchWorkPtr& work) {
 
 void Lane::evaluate(BatchWork* work) {
   const double loss = net_->predict(input_, predictions_.data());
-  SparseHistogram counts = BinaryMetrics::sparse(work->batch.labels.data(), predictions_.data(),
-                                                 work->batch.size);
+  SparseHistogram counts =
+      BinaryMetrics::sparse(work->batch.labels.data(), predictions_.data(), work->batch.size);
   EvalReport report;
   report.id = work->item.id;
   report.loss_sum = loss;

@@ -123,7 +123,7 @@ class Lane {
   size_t in_flight_ = 0;            // with the mode
   bool ended_ = false;              // the source has nothing more
   bool mode_ended_ = false;
-  bool failing_ = false;            // failed; what is in flight drains
+  bool failing_ = false;  // failed; what is in flight drains
   bool finished_ = false;
   Status status_;
 
