@@ -21,6 +21,7 @@ namespace flux {
 namespace {
 
 constexpr TimeNs kTick = 100 * kMillisecond;
+constexpr TimeNs kImpatientNs = 150 * kMillisecond;
 
 // A lane's port to one server, and the channel it goes over.
 struct ReachedServer {
@@ -73,6 +74,7 @@ class WorkerProcess {
   Status describe(AgentOptions* options) {
     options->coordinator = "the coordinator at " + arguments_.coordinator;
     options->silence_ns = kSilenceNs;
+    if (!arguments_.chaos.empty()) options->repeat_ns = kImpatientNs;
     options->join.name = arguments_.name;
     options->join.boot = random_id();
     options->join.host = host_name();
@@ -108,8 +110,15 @@ class WorkerProcess {
         setup.lanes[i].servers.emplace_back(reached, &reached->port);
       }
     }
+    if (!caller_.chaos.empty()) be_impatient(&setup);
     setup.cost = [this] { return cost(); };
     return setup;
+  }
+
+  // With faults on purpose, waiting as for a real network would only make tests slow.
+  static void be_impatient(WorkerSetup* setup) {
+    setup->lane.client.session.answer_timeout_ns = kImpatientNs;
+    setup->lane.client.session.timeout_max_ns = 4 * kImpatientNs;
   }
 
   WorkerCost cost() const {
