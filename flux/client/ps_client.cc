@@ -194,17 +194,17 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
     request.tables = pull->work.tables;
     request.dense = pull->work.dense;
     const auto part = std::make_shared<PullPart>(PullPart{pull, server, shards});
-    servers_[server]->pull(request, [weak = weak_from_this(), executor = executor_,
-                                     owner = std::this_thread::get_id(),
-                                     part](const PullReply& reply) {
-      if (std::this_thread::get_id() == owner) {
-        if (const auto self = weak.lock()) self->pulled(part.get(), reply.status);
-        return;
-      }
-      executor->post(0, [weak, part, status = reply.status] {
-        if (const auto self = weak.lock()) self->pulled(part.get(), status);
-      });
-    });
+    servers_[server]->pull(
+        request, [weak = weak_from_this(), executor = executor_, owner = std::this_thread::get_id(),
+                  part](const PullReply& reply) {
+          if (std::this_thread::get_id() == owner) {
+            if (const auto self = weak.lock()) self->pulled(part.get(), reply.status);
+            return;
+          }
+          executor->post(0, [weak, part, status = reply.status] {
+            if (const auto self = weak.lock()) self->pulled(part.get(), status);
+          });
+        });
   }
 
   void pulled(PullPart* part, const Status& status) {
@@ -292,17 +292,17 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
     if (server >= servers_.size()) return;  // sent again by time, to whom the map names then
     ++flight->calls;
     ++push_calls_[server];
-    servers_[server]->push(request, [weak = weak_from_this(), executor = executor_,
-                                     owner = std::this_thread::get_id(),
-                                     sent](const PushReply& reply) {
-      if (std::this_thread::get_id() == owner) {
-        if (const auto self = weak.lock()) self->pushed(sent.get(), reply);
-        return;
-      }
-      executor->post(0, [weak, sent, reply] {
-        if (const auto self = weak.lock()) self->pushed(sent.get(), reply);
-      });
-    });
+    servers_[server]->push(
+        request, [weak = weak_from_this(), executor = executor_, owner = std::this_thread::get_id(),
+                  sent](const PushReply& reply) {
+          if (std::this_thread::get_id() == owner) {
+            if (const auto self = weak.lock()) self->pushed(sent.get(), reply);
+            return;
+          }
+          executor->post(0, [weak, sent, reply] {
+            if (const auto self = weak.lock()) self->pushed(sent.get(), reply);
+          });
+        });
   }
 
   // The gradient of some of a merged push, with the weights that they have in the whole.

@@ -40,6 +40,7 @@ void JobMaster::State::lease(const LeaseRequest& request, LeaseDone done) {
   if (request.lane >= std::max(1U, at->second.info.lanes))
     return done(invalid("lane {} of a worker with {}", request.lane, at->second.info.lanes));
   workers_members_.renew(request.worker, now());
+  at->second.asked = now();
   Slot& slot = at->second.slots[request.lane];
   if (request.seq < slot.seq) {  // a copy that was under way for long
     acknowledge(request.applied, request.evaluated);
@@ -180,6 +181,7 @@ void JobMaster::State::verify_section() {
                if (phase_ != Phase::kTraining) return;
                if (!marked.is_ok()) return fail(marked.status());
                queue_->recompute(marked.value(), true);
+               skip_poisoned();
                if (queue_->all_applied()) {
                  reissued_ += queue_->reissued();
                  return find_section(section_ + 1);
@@ -190,52 +192,85 @@ void JobMaster::State::verify_section() {
 }
 
 void JobMaster::State::expire_blocks() {
-  for (auto* queue : {&queue_, &test_queue_})
-    if (*queue)
-      for (const BlockLease& lease : (*queue)->expire(now()))
-        say(fmt::format("block {} was not finished in time (attempt {}); it goes to another worker",
-                        lease.id.block, lease.attempt));
+  for (auto* queue : {&queue_, &test_queue_}) {
+    if (!*queue) continue;
+    for (const BlockLease& lease : (*queue)->expire(now())) {
+      say(fmt::format("block {} was not finished in time (attempt {}); it goes to another worker",
+                      lease.id.block, lease.attempt));
+      // A round cannot go on without its member: the worker is out.
+      if (!rounds_ || queue != &queue_) continue;
+      workers_members_.leave(lease.worker);
+      lose_worker(lease.worker, true, "it did not finish its part of a round");
+    }
+  }
+  if (rounds_ && phase_ == Phase::kTraining) lose_idle_members();
+}
+
+// A lane that neither holds a block nor asks for one would hold up every round.
+void JobMaster::State::lose_idle_members() {
+  std::vector<WorkerId> idle;
+  for (const auto& [worker, lane] : rounds_->missing()) {
+    const auto at = workers_.find(worker);
+    if (at == workers_.end() || queue_->held_by(worker) > 0) continue;
+    if (now() - at->second.asked > options_.member_lease_ns) idle.push_back(worker);
+  }
+  for (const WorkerId worker : idle) {
+    workers_members_.leave(worker);
+    lose_worker(worker, true, "it takes no part in the rounds");
+  }
+}
+
+// A batch on which workers die when they train it alone. It may have been applied before the death:
+// the shards are asked first.
+void JobMaster::State::skip_poisoned() {
+  if (!queue_ || phase_ != Phase::kTraining) return;
+  for (const BatchId& id : queue_->take_poisoned())
+    ask_marked(id.block, false, guard([this, id](const Result<std::vector<uint32_t>>& marked) {
+                 if (ended() || !queue_) return;
+                 if (!marked.is_ok()) return fail(marked.status());
+                 if (((marked.value()[id.block.block] >> id.batch) & 1) == 0) return skip(id);
+                 queue_->settled(id);
+                 acknowledge({}, {});
+                 pump();
+               }));
 }
 
 // Decided and logged before any shard is marked.
-void JobMaster::State::skip_poisoned() {
-  if (!queue_ || phase_ != Phase::kTraining) return;
-  for (const BatchId& id : queue_->take_poisoned()) {
-    Decision decision;
-    decision.kind = "verdict";
-    decision.term = epoch_.term;
-    decision.pass = pass_;
-    decision.geometry = geometry_->hash();
-    decision.batch = id;
-    decision.verdict = Verdict::kSkipped;
-    decision.why = "every worker that trained it alone died";
-    const DataBlock& block = geometry_->blocks[id.block.block];
-    say(fmt::format("skipped {} ({}, bytes {} to {}): {}", to_string(id),
-                    geometry_->files[block.file].path, block.begin, block.end, decision.why));
-    slowly<bool>(
-        [log = DecisionLog(files_, in_output("coordinator.log")),
-         decision]() mutable -> Result<bool> {
-          FLUX_RETURN_IF_ERROR(log.append(decision));
-          return true;
-        },
-        [this, id, decision](const Result<bool>& logged) {
-          if (!logged.is_ok()) return fail(logged.status());
-          decisions_.push_back(decision);
-          call_all(
-              [this, id](size_t i, ServerAdminPort::Done done) {
-                admin(i)->mark(options_.incarnation, geometry_->hash(), {id}, Verdict::kSkipped,
-                               std::move(done));
-              },
-              [this, id](const Status& status) {
-                if (!status.is_ok()) return fail(status);
-                ++batches_skipped_;
-                if (!queue_) return;
-                queue_->settled(id);
-                acknowledge({}, {});
-                pump();
-              });
-        });
-  }
+void JobMaster::State::skip(const BatchId& id) {
+  Decision decision;
+  decision.kind = "verdict";
+  decision.term = epoch_.term;
+  decision.pass = pass_;
+  decision.geometry = geometry_->hash();
+  decision.batch = id;
+  decision.verdict = Verdict::kSkipped;
+  decision.why = "every worker that trained it alone died";
+  const DataBlock& block = geometry_->blocks[id.block.block];
+  say(fmt::format("skipped {} ({}, bytes {} to {}): {}", to_string(id),
+                  geometry_->files[block.file].path, block.begin, block.end, decision.why));
+  slowly<bool>(
+      [log = DecisionLog(files_, in_output("coordinator.log")),
+       decision]() mutable -> Result<bool> {
+        FLUX_RETURN_IF_ERROR(log.append(decision));
+        return true;
+      },
+      [this, id, decision](const Result<bool>& logged) {
+        if (!logged.is_ok()) return fail(logged.status());
+        decisions_.push_back(decision);
+        call_all(
+            [this, id](size_t i, ServerAdminPort::Done done) {
+              admin(i)->mark(options_.incarnation, geometry_->hash(), {id}, Verdict::kSkipped,
+                             std::move(done));
+            },
+            [this, id](const Status& status) {
+              if (!status.is_ok()) return fail(status);
+              ++batches_skipped_;
+              if (!queue_) return;
+              queue_->settled(id);
+              acknowledge({}, {});
+              pump();
+            });
+      });
 }
 
 std::string JobMaster::State::wait_reason() const {

@@ -86,6 +86,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
     JoinRequest info;
     WorkerReport report;
     std::map<uint32_t, Slot> slots;  // by lane
+    TimeNs asked = 0;                // its last lease request, or when it joined
     TimeNs rate_time = 0;
     uint64_t rate_examples = 0;
     double rate = 0;
@@ -146,7 +147,9 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void begin_section(uint32_t section, const std::vector<uint32_t>& marked);
   void verify_section();
   void skip_poisoned();
+  void skip(const BatchId& id);
   void expire_blocks();
+  void lose_idle_members();
   std::string wait_reason() const;
 
   // opening
@@ -177,6 +180,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void evaluate();
   void begin_test(Geometry test);
   void evaluated_all();
+  void test_failed(const Status& why);
   void after_pass();
   void drain();
   void drained();
