@@ -1,23 +1,29 @@
 // Server: the role that owns shards: rows, dense ranges, and the ledger beside them.
 //
-// One file per verb: pull.cc, push.cc, passes.cc (open, close, progress), save.cc, load.cc. Each
-// shard has one lock; a push judges, applies and commits inside it, so rows and ledger move as one.
-// Threads: every public method is safe from any thread once the server is built, except load() and
-// init_dense(), which belong before training. Failure: Status and per-shard answers.
+// One file per verb: pull.cc, push.cc, push_sync.cc, passes.cc (open, mark, close, progress), save.cc,
+// load.cc. Each shard has one lock; a push judges, applies and commits inside it, so rows and ledger
+// move as one. A server may own a part of the shards; everything it reports is about that part.
+// Threads: every public method is safe from any thread once the server is built, except load(),
+// init_dense() and what says so. `done` is never called with a lock held. Failure: Status and
+// per-shard answers; nothing in a request can break the server.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "flux/api/dense_shards.h"
 #include "flux/api/server.h"
 #include "flux/api/server_control.h"
 #include "flux/base/status.h"
 #include "flux/checkpoint/shard_file.h"
 #include "flux/optimizer/optimizer.h"
 #include "flux/protocol/shard_replica.h"
+#include "flux/storage/files.h"
 #include "flux/table/dense_shard.h"
 #include "flux/table/sparse_shard.h"
 
@@ -30,10 +36,10 @@ struct ServerOptions {
   uint64_t parameters = 0;  // floats in the flat dense vector
   uint64_t incarnation = 0;
   ShardEpoch epoch;
+  // Shards that this server has, sorted; dense shards are numbered after the sparse ones. Empty: all.
+  std::vector<ShardId> owned = {};
+  Files* files = nullptr;  // where save() writes; null: the machine's
 };
-
-// Dense shards for a vector of this size: ranges of at least 16 Ki floats, at most 8 of them.
-uint32_t dense_shard_count(uint64_t parameters);
 
 struct ServerTotals {
   uint64_t rows = 0;
@@ -42,6 +48,8 @@ struct ServerTotals {
   // The least and the most examples that any dense shard has counted; both 0 without dense shards.
   uint64_t dense_examples_min = 0;
   uint64_t dense_examples_max = 0;
+  bool has_dense = false;
+  uint64_t pulls = 0, pushes = 0;  // requests served
 };
 
 class Server final : public ServerPort, public ServerControlPort {
@@ -61,24 +69,34 @@ class Server final : public ServerPort, public ServerControlPort {
   // Like marked_by_all(), but the batches that at least one shard has. After a restore a batch may
   // be on some shards only; it is trained again for the others.
   std::vector<uint32_t> marked_by_any(const BlockId& section, uint32_t blocks) const;
+  // Gives batches a verdict other than applied on every shard. Idempotent. kStale names a batch that
+  // has another verdict somewhere (nothing is marked then, unless it came by in between).
+  Status mark(uint64_t geometry, std::span<const BatchId> ids, Verdict verdict);
+  // Serves no more: pushes are answered kNotServing.
+  void seal();
 
-  // Before training.
+  // Before training. The whole flat vector; the server takes its ranges.
   void init_dense(std::span<const float> parameters);
+  // Each shard once.
   Status load(const ShardImage& image);
 
+  // Shards of the job, here or elsewhere.
   uint32_t shard_count() const { return static_cast<uint32_t>(shards_.size()); }
+  const std::vector<ShardId>& owned() const { return owned_; }
+  bool owns(ShardId shard) const { return shard < shards_.size() && shards_[shard] != nullptr; }
   uint32_t sparse_shards() const { return options_.shards; }
   const ServerOptions& options() const { return options_; }
   ServerTotals totals() const;
   // Calls visit(key, count) for every row of the first table. Not while training.
   template <typename Visit>
   void for_each_row(Visit visit) const {
-    for (const auto& shard : shards_)
-      if (!shard->tables.empty())
-        shard->tables[0].for_each(
+    for (const ShardId id : owned_)
+      if (!shards_[id]->tables.empty())
+        shards_[id]->tables[0].for_each(
             [&](Key key, uint32_t count, const float*) { visit(key, count); });
   }
-  // Order-free hash of everything a model is made of. Not while training.
+  // Order-free hash of everything a model is made of; those of servers with different shards add up
+  // to that of one server with all of them. Not while training.
   uint64_t content_hash() const;
 
  private:
@@ -91,18 +109,30 @@ class Server final : public ServerPort, public ServerControlPort {
     uint64_t dense_size = 0;
   };
   explicit Server(const ServerOptions& options) : options_(options) {}
+  static Status check_options(const ServerOptions& options);
   ShardImage image_of(const Shard& shard) const;
   void build_shards();
+  std::unique_ptr<Shard> build_shard(ShardId id,
+                                     std::span<const std::shared_ptr<RowArena>> arenas) const;
   void prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> shards, size_t i) const;
+  // request.cc: whether the part of a request that concerns one shard can be used.
+  bool keys_are_good(const ShardedKeys& keys, ShardId shard) const;
+  bool gradient_is_good(const PushRequest& request, ShardId shard) const;
+  Status check_pull(const PullRequest& request) const;
+  const float* dense_of(const PushRequest& request, const Shard& shard) const;
+  void pull_dense(const PullRequest& request, const Shard& shard) const;
+  std::optional<Answer> refuse(const PushRequest& request, ShardId id) const;
+
   ShardAnswer push_one(const PushRequest& request, size_t i);
-  static uint64_t payload_hash(const PushRequest& request, const Shard& shard,
-                               std::span<const uint32_t> dims);
+  uint64_t payload_hash(const PushRequest& request, const Shard& shard) const;
 
   ServerOptions options_;
   std::vector<std::unique_ptr<const Optimizer>> table_rules_;
   std::unique_ptr<const Optimizer> dense_rule_;
   std::vector<uint32_t> dims_;
-  std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<std::unique_ptr<Shard>> shards_;  // by ShardId; null: elsewhere
+  std::vector<ShardId> owned_;
+  mutable std::atomic<uint64_t> pulls_{0}, pushes_{0};
 };
 
 }  // namespace flux
