@@ -6,6 +6,10 @@
 #include "flux/base/check.h"
 
 namespace flux {
+namespace {
+constexpr double kAverageWeight = 1.0 / 8;  // of the newest block in the moving average
+constexpr double kTimeoutMaxNs = 1e18;      // keeps the sum with any time inside TimeNs
+}  // namespace
 
 const char* block_state_name(BlockState state) {
   switch (state) {
@@ -17,80 +21,300 @@ const char* block_state_name(BlockState state) {
       return "applied";
     case BlockState::kDone:
       return "done";
+    case BlockState::kAside:
+      return "aside";
   }
   return "unknown";
 }
 
-BlockQueue::BlockQueue(BlockId section, std::vector<uint8_t> batches, std::vector<uint32_t> order)
-    : section_(section), states_(batches.size()), order_(std::move(order)) {
-  FLUX_CHECK(order_.size() == states_.size(), "an order names every block once");
-  for (size_t b = 0; b < states_.size(); ++b) states_[b].batches = batches[b];
-  todo_.assign(order_.begin(), order_.end());
+BlockQueue::BlockQueue(BlockId section, std::vector<uint8_t> batches, std::vector<uint32_t> order,
+                       BlockQueueOptions options)
+    : section_(section), options_(options), blocks_(batches.size()), order_(std::move(order)) {
+  FLUX_CHECK(order_.size() == blocks_.size(), "an order names every block once");
+  for (size_t b = 0; b < blocks_.size(); ++b) blocks_[b].batches = batches[b];
+  for (uint32_t rank = 0; rank < order_.size(); ++rank) {
+    FLUX_CHECK(order_[rank] < blocks_.size(), "an order names every block once");
+    blocks_[order_[rank]].rank = rank;
+    todo_.insert(todo_.end(), rank);
+  }
 }
 
-void BlockQueue::set_state(Block* block, BlockState state) {
-  applied_ -= block->state == BlockState::kApplied ? 1 : 0;
-  done_ -= block->state == BlockState::kDone ? 1 : 0;
-  block->state = state;
-  applied_ += state == BlockState::kApplied ? 1 : 0;
-  done_ += state == BlockState::kDone ? 1 : 0;
+BlockQueue::Block* BlockQueue::find(const BatchId& id) {
+  BlockId section = id.block;
+  section.block = section_.block;
+  if (section != section_ || id.block.block >= blocks_.size()) return nullptr;
+  Block& block = blocks_[id.block.block];
+  return id.batch < block.batches ? &block : nullptr;
+}
+
+void BlockQueue::set_state(uint32_t b, BlockState state) {
+  Block& block = blocks_[b];
+  if (block.state == state) return;
+  const auto count = [&](BlockState of, bool in) {
+    const auto step = [in](size_t* n) { *n += in ? 1 : static_cast<size_t>(-1); };
+    switch (of) {
+      case BlockState::kTodo:
+        if (in) todo_.insert(block.rank);
+        if (!in) todo_.erase(block.rank);
+        break;
+      case BlockState::kPending:
+        if (in) pending_.insert(b);
+        if (!in) pending_.erase(b);
+        break;
+      case BlockState::kApplied:
+        step(&applied_);
+        break;
+      case BlockState::kDone:
+        step(&done_);
+        break;
+      case BlockState::kAside:
+        step(&aside_);
+        break;
+    }
+  };
+  count(block.state, false);
+  block.state = state;
+  count(state, true);
+}
+
+void BlockQueue::set_resting_state(uint32_t b) {
+  const Block& block = blocks_[b];
+  if (block.applied_mask == block.all())
+    set_state(b, block.safe_mask == block.all() ? BlockState::kDone : BlockState::kApplied);
+  else
+    set_state(b, block.waits_for_verdict() ? BlockState::kAside : BlockState::kTodo);
 }
 
 void BlockQueue::recompute(std::span<const uint32_t> marked_by_all, bool safe) {
-  FLUX_CHECK(marked_by_all.size() == states_.size(), "one mask per block");
-  todo_.clear();
-  for (const uint32_t b : order_) {
-    Block& block = states_[b];
-    const uint32_t all = batch_mask(block.batches);
-    block.applied_mask = marked_by_all[b] & all;
+  FLUX_CHECK(marked_by_all.size() == blocks_.size(), "one mask per block");
+  for (uint32_t b = 0; b < blocks_.size(); ++b) {
+    Block& block = blocks_[b];
+    const uint32_t before = block.applied_mask;
+    block.applied_mask = marked_by_all[b] & block.all();
     block.safe_mask = safe ? block.applied_mask : 0;
-    if (block.applied_mask == all) {
-      set_state(&block, safe ? BlockState::kDone : BlockState::kApplied);
-    } else if (block.state != BlockState::kPending) {
-      set_state(&block, BlockState::kTodo);
-      todo_.push_back(b);
+    // What was applied and is not any more: files written meanwhile may lack it, too.
+    if ((block.point_mask & ~block.applied_mask) != 0) point_void_ = true;
+    hand_over(b, block.condemned_mask & before & ~block.applied_mask);
+    if (block.applied_mask == block.all()) {
+      drop_hands(b);
+      set_resting_state(b);
+    } else if (block.state == BlockState::kPending) {
+      const int alone = in_hand_[block.worker][b];
+      if (alone == kWhole || ((block.applied_mask >> alone) & 1) == 0) continue;
+      drop_hand(block.worker, b);
+      set_resting_state(b);
+    } else {
+      set_resting_state(b);
     }
   }
 }
 
-bool BlockQueue::lease(WorkerId worker, BlockLease* out) {
-  if (todo_.empty()) return false;
-  const uint32_t b = todo_.front();
-  todo_.pop_front();
-  Block& block = states_[b];
-  set_state(&block, BlockState::kPending);
+bool BlockQueue::may_lease(uint32_t b, const std::map<uint32_t, int>& in_hand) const {
+  if (!suspect(blocks_[b])) return true;
+  return in_hand.empty() || (in_hand.size() == 1 && in_hand.begin()->first == b);
+}
+
+int BlockQueue::choose_alone(Block* block) const {
+  for (uint32_t i = 0; i < block->batches; ++i) {
+    const uint32_t batch = (block->next_alone + i) % block->batches;
+    if ((block->applied_mask >> batch) & 1) continue;
+    block->next_alone = static_cast<uint8_t>((batch + 1) % block->batches);
+    return static_cast<int>(batch);
+  }
+  return kWhole;
+}
+
+BlockLease BlockQueue::lease_of(uint32_t b, int alone) const {
+  const Block& block = blocks_[b];
+  BlockLease lease{section_, block.batches, block.safe_mask, block.attempts, block.worker};
+  lease.id.block = b;
+  if (alone != kWhole) lease.skip_mask = block.all() & ~(1U << alone);
+  return lease;
+}
+
+bool BlockQueue::lease(WorkerId worker, TimeNs now, BlockLease* out) {
+  const auto hand = in_hand_.find(worker);
+  static const std::map<uint32_t, int> kNothing;
+  const std::map<uint32_t, int>& in_hand = hand == in_hand_.end() ? kNothing : hand->second;
+  for (const auto& [b, alone] : in_hand)
+    if (alone != kWhole && blocks_[b].state == BlockState::kPending && blocks_[b].worker == worker)
+      return false;  // nothing beside a suspect
+  // A block whose lease ran out in this worker's hands is better tried by another.
+  std::optional<uint32_t> chosen;
+  for (const uint32_t rank : todo_) {
+    const uint32_t b = order_[rank];
+    if (!may_lease(b, in_hand)) continue;
+    if (!chosen || !in_hand.contains(b)) chosen = b;
+    if (!in_hand.contains(b)) break;
+  }
+  if (!chosen) return false;
+  const uint32_t b = *chosen;
+  Block& block = blocks_[b];
+  set_state(b, BlockState::kPending);
+  std::erase(block.former, worker);
   block.worker = worker;
+  block.leased_ns = block.moved_ns = now;
   ++block.attempts;
-  *out = BlockLease{section_, block.batches, block.safe_mask, block.attempts};
-  out->id.block = b;
+  reissued_ += std::exchange(block.came_back, false) ? 1 : 0;
+  const int alone = suspect(block) ? choose_alone(&block) : kWhole;
+  in_hand_[worker][b] = alone;
+  *out = lease_of(b, alone);
   return true;
 }
 
-void BlockQueue::batch_applied(const BatchId& id) {
-  BlockId section = id.block;
-  section.block = section_.block;
-  if (section != section_ || id.block.block >= states_.size()) return;  // a late hint
-  Block& block = states_[id.block.block];
-  block.applied_mask |= 1U << id.batch;
-  if (block.applied_mask != batch_mask(block.batches)) return;
-  if (block.state == BlockState::kTodo) std::erase(todo_, id.block.block);
-  if (block.state != BlockState::kDone) set_state(&block, BlockState::kApplied);
+void BlockQueue::drop_hand(WorkerId worker, uint32_t b) {
+  const auto hand = in_hand_.find(worker);
+  if (hand == in_hand_.end()) return;
+  hand->second.erase(b);
+  if (hand->second.empty()) in_hand_.erase(hand);
 }
 
-void BlockQueue::release(WorkerId worker) {
-  for (auto at = order_.rbegin(); at != order_.rend(); ++at) {
-    Block& block = states_[*at];
-    if (block.state != BlockState::kPending || block.worker != worker) continue;
-    set_state(&block, BlockState::kTodo);
-    todo_.push_front(*at);
+void BlockQueue::drop_hands(uint32_t b) {
+  Block& block = blocks_[b];
+  if (block.state == BlockState::kPending) drop_hand(block.worker, b);
+  for (const WorkerId worker : block.former) drop_hand(worker, b);
+  block.former.clear();
+}
+
+void BlockQueue::take_mark(uint32_t b, uint32_t batch) {
+  Block& block = blocks_[b];
+  block.applied_mask |= 1U << batch;
+  alone_deaths_.erase({b, static_cast<int>(batch)});
+  if (block.applied_mask == block.all()) {
+    drop_hands(b);
+    set_resting_state(b);
+    return;
+  }
+  const auto had_it_alone = [&](WorkerId worker) {
+    return in_hand_[worker][b] == static_cast<int>(batch);
+  };
+  std::erase_if(block.former, [&](WorkerId worker) {
+    if (!had_it_alone(worker)) return false;
+    drop_hand(worker, b);
+    return true;
+  });
+  const bool pending = block.state == BlockState::kPending;
+  if (pending && !had_it_alone(block.worker)) return;
+  if (pending) drop_hand(block.worker, b);
+  set_resting_state(b);
+}
+
+void BlockQueue::batch_applied(const BatchId& id, TimeNs now) {
+  Block* block = find(id);
+  if (block == nullptr) return;  // a late hint
+  const uint32_t b = id.block.block;
+  const bool whole = block->state == BlockState::kPending && in_hand_[block->worker][b] == kWhole;
+  block->moved_ns = std::max(block->moved_ns, now);
+  take_mark(b, id.batch);
+  if (!whole || block->state == BlockState::kPending) return;
+  const auto took = static_cast<double>(now - block->leased_ns);
+  average_ns_ = average_ns_ == 0 ? took : average_ns_ + (took - average_ns_) * kAverageWeight;
+}
+
+void BlockQueue::give_back(uint32_t b) {
+  blocks_[b].came_back = true;
+  set_resting_state(b);
+}
+
+void BlockQueue::count_death(uint32_t b, int alone, bool alone_in_hand) {
+  Block& block = blocks_[b];
+  ++block.deaths;
+  if (alone == kWhole || !alone_in_hand || options_.deaths_alone_max == 0) return;
+  if (++alone_deaths_[{b, alone}] < options_.deaths_alone_max) return;
+  if ((block.condemned_mask >> alone) & 1) return;
+  block.condemned_mask |= 1U << alone;
+  hand_over(b, 1U << alone);
+}
+
+void BlockQueue::hand_over(uint32_t b, uint32_t batches) {
+  for (uint8_t batch = 0; batches != 0 && batch < blocks_[b].batches; ++batch) {
+    const BatchId id{lease_of(b, kWhole).id, batch, blocks_[b].batches};
+    const bool waits = std::find(poisoned_.begin(), poisoned_.end(), id) != poisoned_.end();
+    if (((batches >> batch) & 1) != 0 && !waits) poisoned_.push_back(id);
   }
 }
 
-void BlockQueue::all_applied_are_safe() {
-  for (Block& block : states_) {
-    block.safe_mask = block.applied_mask;
-    if (block.state == BlockState::kApplied) set_state(&block, BlockState::kDone);
+void BlockQueue::release(WorkerId worker, bool died) {
+  const auto hand = in_hand_.extract(worker);
+  if (hand.empty()) return;
+  for (const auto& [b, alone] : hand.mapped()) {
+    Block& block = blocks_[b];
+    if (died) count_death(b, alone, hand.mapped().size() == 1);
+    const bool held = block.state == BlockState::kPending && block.worker == worker;
+    std::erase(block.former, worker);
+    if (held) give_back(b);
+    if (block.state == BlockState::kTodo) set_resting_state(b);  // condemned by a former holder
   }
+}
+
+void BlockQueue::release_block(WorkerId worker, const BlockId& id) {
+  const Block* block = find({id, 0, 1});
+  if (block == nullptr) return;
+  const uint32_t b = id.block;
+  const bool held = block->state == BlockState::kPending && block->worker == worker;
+  std::erase(blocks_[b].former, worker);
+  drop_hand(worker, b);
+  if (held) give_back(b);
+}
+
+TimeNs BlockQueue::timeout_ns() const {
+  const double by_average = std::min(options_.timeout_factor * average_ns_, kTimeoutMaxNs);
+  return std::max(options_.timeout_floor_ns, static_cast<TimeNs>(by_average));
+}
+
+std::vector<BlockLease> BlockQueue::expire(TimeNs now) {
+  std::vector<BlockLease> expired;
+  const TimeNs timeout = timeout_ns();
+  for (auto at = pending_.begin(); at != pending_.end();) {
+    const uint32_t b = *at++;  // giving it back takes it out
+    Block& block = blocks_[b];
+    if (now - block.moved_ns < timeout) continue;
+    expired.push_back(lease_of(b, in_hand_[block.worker][b]));
+    block.former.push_back(block.worker);
+    give_back(b);
+  }
+  return expired;
+}
+
+std::optional<TimeNs> BlockQueue::next_time() const {
+  std::optional<TimeNs> earliest;
+  for (const uint32_t b : pending_)
+    earliest = std::min(earliest.value_or(blocks_[b].moved_ns), blocks_[b].moved_ns);
+  if (earliest) *earliest += timeout_ns();
+  return earliest;
+}
+
+std::vector<BatchId> BlockQueue::take_poisoned() {
+  return std::exchange(poisoned_, {});
+}
+
+void BlockQueue::settled(const BatchId& id) {
+  if (find(id) != nullptr) take_mark(id.block.block, id.batch);
+}
+
+uint64_t BlockQueue::mark_point() {
+  for (Block& block : blocks_) block.point_mask = block.applied_mask;
+  point_void_ = false;
+  return ++point_;
+}
+
+void BlockQueue::applied_before_are_safe(uint64_t point) {
+  if (point != point_ || point_void_) return;
+  for (uint32_t b = 0; b < blocks_.size(); ++b) {
+    Block& block = blocks_[b];
+    block.safe_mask |= block.point_mask;
+    if (block.state == BlockState::kApplied) set_resting_state(b);
+  }
+}
+
+size_t BlockQueue::held_by(WorkerId worker) const {
+  const auto hand = in_hand_.find(worker);
+  if (hand == in_hand_.end()) return 0;
+  return static_cast<size_t>(
+      std::count_if(hand->second.begin(), hand->second.end(), [&](const auto& entry) {
+        const Block& block = blocks_[entry.first];
+        return block.state == BlockState::kPending && block.worker == worker;
+      }));
 }
 
 }  // namespace flux

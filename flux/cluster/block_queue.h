@@ -1,82 +1,164 @@
 // BlockQueue: the blocks of one (pass, phase, epoch) and where each stands.
 //
 //   todo -> pending (leased) -> applied (every shard has it) -> done (replicated or durable)
+//   aside: a batch of it is condemned and has no verdict on every shard yet
 //
 // States are derived from the shards' own reports; what workers report is a hint that moves a
 // block on sooner. Any restore or change of owners recomputes them, so applied and done can go back
 // to todo. A lease carries the mask of batches that every shard already has safely; only the rest
 // is trained again.
-// Pure: events in, answers out; no clock, thread or file. Not thread-safe.
+//
+// Time-outs: a lease without progress runs out and the block goes to others. The former holder may
+// still finish it; identity makes that safe, and its hints count.
+// Poison: a worker that dies is evidence against everything it had in hand. A block with enough
+// deaths is suspect: it is leased one batch at a time, and only to a worker that has nothing else
+// in hand, so that the next death points at that batch. Only such deaths condemn a batch; time-outs
+// and graceful leaves never do.
+// Pure: events in, answers out; the caller brings the time. Not thread-safe.
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <map>
+#include <optional>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "flux/base/executor.h"
 #include "flux/protocol/batch_id.h"
 
 namespace flux {
 
 using WorkerId = uint32_t;
 
-enum class BlockState : uint8_t { kTodo, kPending, kApplied, kDone };
+enum class BlockState : uint8_t { kTodo, kPending, kApplied, kDone, kAside };
 const char* block_state_name(BlockState state);
 
 struct BlockLease {
   BlockId id;
   uint32_t batches = 0;    // in the block
-  uint32_t skip_mask = 0;  // batches that all shards have: not to be trained again
+  uint32_t skip_mask = 0;  // batches that are not to be trained under this lease
   uint32_t attempt = 0;    // for logs only
+  WorkerId worker = 0;     // whose lease it is or was; for logs only, not sent
+};
+
+struct BlockQueueOptions {
+  TimeNs timeout_floor_ns = 30 * kSecond;
+  double timeout_factor = 5;         // x the moving average of what a block takes
+  uint32_t deaths_before_alone = 2;  // then the block is suspect
+  uint32_t deaths_alone_max = 3;     // then the batch is condemned; 0: never
 };
 
 class BlockQueue {
  public:
   // `section` gives pass, phase and epoch; block b has batches[b] batches; leases go out in `order`
   // (a permutation of the blocks).
-  BlockQueue(BlockId section, std::vector<uint8_t> batches, std::vector<uint32_t> order);
+  BlockQueue(BlockId section, std::vector<uint8_t> batches, std::vector<uint32_t> order,
+             BlockQueueOptions options = {});
 
   // Batches of each block that every shard has (the AND over shards of Ledger::marked), at the
   // start or after a restore or a change of owners. `safe` says that these are also replicated or
-  // durable. Recomputes every state; leases stay with their workers.
+  // durable. Recomputes every state; leases stay with their workers. A condemned batch that shards
+  // have lost is handed over again.
   void recompute(std::span<const uint32_t> marked_by_all, bool safe);
 
-  // The next block for a worker, or false when nothing is to do.
-  bool lease(WorkerId worker, BlockLease* out);
-  // A worker saw every shard acknowledge one batch of a block it trained.
-  void batch_applied(const BatchId& id);
-  // The worker is gone or gives back what it holds: pending blocks return to the front of the
-  // queue.
-  void release(WorkerId worker);
-  // Everything applied by now is in a committed manifest or replicated.
-  void all_applied_are_safe();
+  // The next block for a worker. False: nothing for this worker now. That may change with any
+  // event, also when only suspects are left and the worker has other blocks in hand, or has a
+  // suspect in hand (it gets nothing beside it).
+  bool lease(WorkerId worker, TimeNs now, BlockLease* out);
+  // Somebody saw every shard acknowledge one batch. Hints that do not belong here are ignored.
+  void batch_applied(const BatchId& id, TimeNs now);
+  // The worker is gone: what it holds goes back to where it was in the order. `died`: it did not
+  // say goodbye, so each block it had in hand counts a death.
+  void release(WorkerId worker, bool died);
+  // The worker gives one block back; ignored when it does not hold it.
+  void release_block(WorkerId worker, const BlockId& id);
 
-  bool all_applied() const { return applied_ + done_ == states_.size(); }
-  bool all_done() const { return done_ == states_.size(); }
+  // Takes back the blocks on which nothing has moved for timeout_ns(), and reports those leases.
+  std::vector<BlockLease> expire(TimeNs now);
+  // When the next lease runs out if nothing moves; nothing while nothing is leased.
+  std::optional<TimeNs> next_time() const;
+  TimeNs timeout_ns() const;
+
+  // Batches condemned since the last call. Their blocks stay aside until each is settled.
+  std::vector<BatchId> take_poisoned();
+  // Every shard has a verdict on the batch now.
+  void settled(const BatchId& id);
+
+  // A save takes: point = mark_point(), then the shards write, then the manifest is committed, then
+  // applied_before_are_safe(point). Hints that came in after mark_point() are not taken for
+  // durable. Only the newest point counts, and none that a recompute took something back from.
+  uint64_t mark_point();
+  void applied_before_are_safe(uint64_t point);
+
+  bool all_applied() const { return applied_ + done_ == blocks_.size(); }
+  bool all_done() const { return done_ == blocks_.size(); }
   size_t todo() const { return todo_.size(); }
-  size_t pending() const { return states_.size() - todo_.size() - applied_ - done_; }
+  size_t pending() const { return pending_.size(); }
   size_t applied() const { return applied_; }
   size_t done() const { return done_; }
-  BlockState state(uint32_t block) const { return states_[block].state; }
+  size_t aside() const { return aside_; }
+  size_t held_by(WorkerId worker) const;  // leases that have not run out
+  BlockState state(uint32_t block) const { return blocks_[block].state; }
   const BlockId& section() const { return section_; }
+  uint64_t reissued() const { return reissued_; }  // leases of blocks that came back unfinished
 
  private:
+  static constexpr int kWhole = -1;  // a lease of the block, not of one batch alone
   struct Block {
     BlockState state = BlockState::kTodo;
     uint8_t batches = 0;
+    bool came_back = false;  // unfinished, since its last lease
+    uint8_t next_alone = 0;  // where to look for the next batch to lease alone
+    uint32_t rank = 0;       // place in the order
     uint32_t applied_mask = 0;
     uint32_t safe_mask = 0;
+    uint32_t point_mask = 0;      // applied when the newest point was marked
+    uint32_t condemned_mask = 0;  // remembered for good
     uint32_t attempts = 0;
-    WorkerId worker = 0;
+    uint32_t deaths = 0;
+    WorkerId worker = 0;  // while pending
+    TimeNs leased_ns = 0;
+    TimeNs moved_ns = 0;           // last progress
+    std::vector<WorkerId> former;  // leases that ran out; they may be at it still
+    uint32_t all() const { return batch_mask(batches); }
+    bool waits_for_verdict() const { return (condemned_mask & ~applied_mask) != 0; }
   };
-  void set_state(Block* block, BlockState state);
+  Block* find(const BatchId& id);
+  bool suspect(const Block& block) const { return block.deaths >= options_.deaths_before_alone; }
+  bool may_lease(uint32_t b, const std::map<uint32_t, int>& in_hand) const;
+  void set_state(uint32_t b, BlockState state);
+  // The state of a block that nobody has a lease of.
+  void set_resting_state(uint32_t b);
+  // One more batch has a verdict everywhere.
+  void take_mark(uint32_t b, uint32_t batch);
+  // The block is as good as finished, or its lease is: who had it in hand has it no more.
+  void drop_hand(WorkerId worker, uint32_t b);
+  void drop_hands(uint32_t b);
+  int choose_alone(Block* block) const;
+  BlockLease lease_of(uint32_t b, int alone) const;
+  void give_back(uint32_t b);
+  void count_death(uint32_t b, int alone, bool alone_in_hand);
+  void hand_over(uint32_t b, uint32_t batches);
 
   BlockId section_;
-  std::vector<Block> states_;
+  BlockQueueOptions options_;
+  std::vector<Block> blocks_;
   std::vector<uint32_t> order_;
-  std::deque<uint32_t> todo_;
+  std::set<uint32_t> todo_;     // ranks
+  std::set<uint32_t> pending_;  // blocks
+  // What each worker may be working on, also leases that ran out: block -> the batch leased alone.
+  std::map<WorkerId, std::map<uint32_t, int>> in_hand_;
+  std::map<std::pair<uint32_t, int>, uint32_t> alone_deaths_;  // by block, batch
+  std::vector<BatchId> poisoned_;
   size_t applied_ = 0;
   size_t done_ = 0;
+  size_t aside_ = 0;
+  uint64_t point_ = 0;
+  bool point_void_ = false;
+  uint64_t reissued_ = 0;
+  double average_ns_ = 0;  // of whole blocks, from lease to applied; 0: none yet
 };
 
 }  // namespace flux

@@ -2,14 +2,16 @@
 //
 // A member is a (name, boot): a process that comes back under its name is another member, and the
 // former one is gone at once. Expiry is only a guess that somebody is dead; what makes it safe is
-// fencing by identity and epoch elsewhere. Ids are never used twice.
+// fencing by identity and epoch elsewhere. Ids start at 1 and are never used twice.
 // Pure: the caller brings the time. Not thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "flux/base/executor.h"
@@ -34,7 +36,11 @@ class Membership {
     MemberId id = 0;
     bool again = false;                // a repeated request of the same process
     std::optional<MemberId> replaced;  // the former process of that name, gone now
+    // Not a member (id 0): another process took over this one's name. A late request of a process
+    // that was replaced, or two processes that were given one name.
+    bool stale = false;
   };
+  // A process whose lease ran out or that left may join again, as a new member.
   Joined join(const std::string& name, uint64_t boot, TimeNs now);
   // False: not a member (any more).
   bool renew(MemberId id, TimeNs now);
@@ -53,6 +59,7 @@ class Membership {
   TimeNs lease_ns_;
   MemberId last_ = 0;
   std::map<MemberId, Member> members_;
+  std::deque<std::pair<std::string, uint64_t>> replaced_;  // name, boot; the latest
 };
 
 }  // namespace flux

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -25,21 +26,28 @@ class SyncRounds {
   };
   // Blocks that the worker held in a round that may not be over.
   std::vector<Voided> remove_worker(WorkerId worker);
-  void wait(WorkerId worker, uint32_t lane);
-  // Every live lane waits, and there is one.
+  // The lease of this block ran out: its lane is out of the rounds until it asks again.
+  std::optional<Voided> remove_block(const BlockId& block);
+  // The lane asks for a block. False: there is no such lane.
+  bool wait(WorkerId worker, uint32_t lane);
+  // Every live lane waits, and there is one. A worker that joins while a round runs counts from the
+  // next one on.
   bool ready() const;
+  // Lanes that the next round waits for, for people.
+  std::vector<std::pair<WorkerId, uint32_t>> missing() const;
   struct Given {
     WorkerId worker = 0;
     uint32_t lane = 0;
     BlockLease lease;
   };
-  // Forms a round from blocks of `queue`; empty when it has none to lease.
+  // Forms a round from blocks of `queue`; empty when it has none to lease or not ready().
   std::vector<Given> form(BlockQueue* queue, TimeNs now, SyncRound* round);
 
  private:
   struct Lane {
     bool waits = false;
     bool holds = false;
+    bool out = false;  // its lease ran out and it has not asked since
     BlockId block;
     uint64_t round = 0;
   };

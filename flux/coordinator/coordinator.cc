@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "flux/base/executor.h"
+
 namespace flux {
 
 Coordinator::Coordinator(uint32_t shards, ShardEpoch epoch) {
@@ -25,14 +27,14 @@ void Coordinator::stop_leasing() {
 LeaseReply Coordinator::lease(WorkerId worker) {
   const std::lock_guard lock(mutex_);
   LeaseReply reply;
-  if (!stopping_ && queue_ && queue_->lease(worker, &reply.lease))
+  if (!stopping_ && queue_ && queue_->lease(worker, steady_now_ns(), &reply.lease))
     reply.kind = LeaseReply::Kind::kBlock;
   return reply;
 }
 
 void Coordinator::batch_applied(const BatchId& id) {
   const std::lock_guard lock(mutex_);
-  if (queue_) queue_->batch_applied(id);
+  if (queue_) queue_->batch_applied(id, steady_now_ns());
 }
 
 ShardRoute Coordinator::route() {

@@ -28,11 +28,16 @@ struct JobMasterOptions {
   uint32_t workers_wanted = 1;  // for messages only: workers come and go
   bool fresh = false;
   uint64_t incarnation = 0;  // random, not 0
+  // Servers that run on their own and serve several jobs: addresses, instead of waiting for joins.
+  std::vector<std::string> standing_servers;
   TimeNs servers_deadline_ns = 30 * kSecond;  // to join
   TimeNs workers_deadline_ns = 30 * kSecond;  // the first worker to join, or any to come back
   TimeNs member_lease_ns = 5 * kSecond;       // without a report: taken for dead
   TimeNs call_timeout_ns = 60 * kSecond;      // an admin call that nobody answers
   TimeNs block_timeout_floor_ns = 30 * kSecond;
+  TimeNs lease_hold_ns = 2 * kSecond;         // a request with nothing to lease is held so long
+  TimeNs drain_deadline_ns = 30 * kSecond;    // workers to leave after a stop
+  TimeNs tick_ns = 50 * kMillisecond;
 };
 
 // How it ended.
@@ -42,8 +47,11 @@ struct JobOutcome {
   std::vector<ClosedPass> passes;  // closed, and the open one as "open"
   uint64_t partly = 0;    // examples of the open pass that only some shards have
   JobTotals totals;       // over all servers
+  std::vector<JobTotals> servers;  // each
+  WorkerReport sum;                // over all workers
   JobStatus last;
   std::string resumed_from, model;  // checkpoint paths
+  Status evaluation;  // of the test, if it failed: the training is saved and counted
   uint64_t rows = 0;
   double train_s = 0;
 };
@@ -54,8 +62,13 @@ class JobEvents {
   virtual ~JobEvents() = default;
   virtual void say(const std::string& line) = 0;
   virtual void finished(const JobOutcome& outcome) = 0;
-  // A pass begins to be trained, or is no longer: for the progress line.
-  virtual void training(bool on) { (void)on; }
+  // A pass begins to be trained (`before` examples of the job are applied, `total` will be when it
+  // is closed), or no longer is: for the progress line.
+  virtual void training(bool on, uint64_t before, uint64_t total) {
+    (void)on, (void)before, (void)total;
+  }
+  // A checkpoint was committed.
+  virtual void saved() {}
 };
 
 class JobMaster final : public JobPort, public ServerRegistry {
@@ -89,7 +102,7 @@ class JobMaster final : public JobPort, public ServerRegistry {
 
  private:
   class State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace flux

@@ -34,6 +34,8 @@ struct JobPlan {
   uint32_t slots = 0;
   bool has_test = false;
 
+  // What to say before a scan ("pass a: reading 3 files"); may be empty.
+  std::function<std::string(uint32_t pass)> reading;
   // Cuts the data of a pass anew; kCancelled soon after *stop turns true.
   std::function<Result<Geometry>(uint32_t pass, const std::atomic<bool>* stop)> scan;
   // A pass that a checkpoint has open: is its cut still what the job file says and the disk has?

@@ -1,9 +1,9 @@
 // SyncStep and SyncRound: who takes part in a merged step of the sync mode.
 //
-// A round gives one block to each member (a lane of a live worker); step j of the round merges batch
-// j of every member's block. The coordinator fixes the round before its first step, so every shard
-// of every server merges the same set. A member that dies is voided: its batches that have not
-// arrived count as empty and are trained in a later round. Values; pure.
+// A round gives one block to each member (a lane of a live worker); step j of the round merges
+// batch j of every member's block. The coordinator fixes the round before its first step, so every
+// shard of every server merges the same set. A member that dies is voided: its batches that have
+// not arrived count as empty and are trained in a later round. Values; pure.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct RoundMember {
 };
 
 struct SyncRound {
-  uint64_t id = 0;  // never used twice in an incarnation; 0: no round (not sync)
+  uint64_t id = 0;                   // never used twice in an incarnation; 0: no round (not sync)
   std::vector<RoundMember> members;  // sorted by block
   bool operator==(const SyncRound&) const = default;
 };
@@ -36,10 +36,11 @@ struct SyncStep {
   bool operator==(const SyncStep&) const = default;
 };
 
-// The batches of step `step`, sorted; empty when the round is over. (`examples` is left 0: the
+// The batches of step `step`, sorted; empty when the round is over, or when every member skips that
+// step: then nobody pushes, and the round goes on with the next one. (`examples` is left 0: the
 // geometry knows.)
 SyncStep sync_step(const SyncRound& round, uint32_t step);
-// Number of steps in the round.
+// Number of steps in the round: no later step has a batch.
 uint32_t sync_steps(const SyncRound& round);
 
 }  // namespace flux

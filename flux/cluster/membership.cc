@@ -1,0 +1,78 @@
+#include "flux/cluster/membership.h"
+
+#include <algorithm>
+
+namespace flux {
+namespace {
+constexpr size_t kReplacedMax = 1024;  // remembered, so that their late requests are known
+}
+
+Membership::Joined Membership::join(const std::string& name, uint64_t boot, TimeNs now) {
+  Joined joined;
+  if (const Member* former = find(name); former != nullptr) {
+    if (former->boot == boot) {
+      joined.id = former->id;
+      joined.again = true;
+      renew(joined.id, now);
+      return joined;
+    }
+    const bool is_older =
+        std::find(replaced_.begin(), replaced_.end(), std::pair(name, boot)) != replaced_.end();
+    if (is_older) {
+      joined.stale = true;
+      return joined;
+    }
+    joined.replaced = former->id;
+    replaced_.emplace_back(name, former->boot);
+    if (replaced_.size() > kReplacedMax) replaced_.pop_front();
+    members_.erase(former->id);
+  }
+  joined.id = ++last_;
+  members_[joined.id] = Member{joined.id, name, boot, now, now};
+  return joined;
+}
+
+bool Membership::renew(MemberId id, TimeNs now) {
+  const auto at = members_.find(id);
+  if (at == members_.end()) return false;
+  at->second.seen_ns = std::max(at->second.seen_ns, now);
+  return true;
+}
+
+bool Membership::leave(MemberId id) {
+  return members_.erase(id) != 0;
+}
+
+std::vector<Member> Membership::expire(TimeNs now) {
+  std::vector<Member> gone;
+  for (auto at = members_.begin(); at != members_.end();) {
+    if (now - at->second.seen_ns < lease_ns_) {
+      ++at;
+      continue;
+    }
+    gone.push_back(at->second);
+    at = members_.erase(at);
+  }
+  return gone;
+}
+
+const Member* Membership::find(MemberId id) const {
+  const auto at = members_.find(id);
+  return at == members_.end() ? nullptr : &at->second;
+}
+
+const Member* Membership::find(const std::string& name) const {
+  for (const auto& [id, member] : members_)
+    if (member.name == name) return &member;
+  return nullptr;
+}
+
+std::optional<TimeNs> Membership::next_time() const {
+  std::optional<TimeNs> earliest;
+  for (const auto& [id, member] : members_)
+    earliest = std::min(earliest.value_or(member.seen_ns), member.seen_ns);
+  if (earliest) *earliest += lease_ns_;
+  return earliest;
+}
+
+}  // namespace flux

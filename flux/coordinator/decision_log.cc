@@ -1,0 +1,97 @@
+#include "flux/coordinator/decision_log.h"
+
+#include <nlohmann/json.hpp>
+
+#include "flux/base/hash.h"
+#include "flux/base/text.h"
+
+namespace flux {
+namespace {
+
+constexpr uint64_t kLogMax = 256ULL << 20;
+
+using Json = nlohmann::ordered_json;
+
+std::string encode(const Decision& d) {
+  Json json{{"kind", d.kind}, {"term", d.term}, {"pass", d.pass}};
+  if (!d.pass_name.empty()) json["name"] = d.pass_name;
+  if (d.geometry != 0) json["geometry"] = d.geometry;
+  if (d.kind == "verdict") {
+    const BlockId& b = d.batch.block;
+    json["batch"] = {b.pass, b.phase, b.epoch, b.block, d.batch.batch, d.batch.batches_in_block};
+    json["verdict"] = static_cast<uint32_t>(d.verdict);
+  }
+  if (!d.why.empty()) json["why"] = d.why;
+  const std::string body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return fmt::format("{:016x} {}\n", hash_bytes(body.data(), body.size()), body);
+}
+
+bool decode_batch(const Json& json, Decision* d) {
+  const auto at = json.find("batch");
+  if (at == json.end() || !at->is_array() || at->size() != 6) return false;
+  uint64_t n[6];
+  for (size_t i = 0; i < 6; ++i) {
+    if (!(*at)[i].is_number_unsigned()) return false;
+    n[i] = (*at)[i].get<uint64_t>();
+  }
+  const uint64_t verdict = json.value("verdict", uint64_t{kVerdicts});
+  if (n[1] > 0xFFFF || n[2] > 0xFFFF || n[4] >= kBatchesPerBlockMax || n[5] > kBatchesPerBlockMax ||
+      verdict >= kVerdicts)
+    return false;
+  d->batch.block = {static_cast<uint32_t>(n[0]), static_cast<uint16_t>(n[1]),
+                    static_cast<uint16_t>(n[2]), static_cast<uint32_t>(n[3])};
+  d->batch.batch = static_cast<uint8_t>(n[4]);
+  d->batch.batches_in_block = static_cast<uint8_t>(n[5]);
+  d->verdict = static_cast<Verdict>(verdict);
+  return true;
+}
+
+bool decode(const std::string& line, Decision* d) {
+  if (line.size() < 18 || line[16] != ' ') return false;
+  const std::string body = line.substr(17);
+  if (line.substr(0, 16) != fmt::format("{:016x}", hash_bytes(body.data(), body.size())))
+    return false;
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object()) return false;
+  try {
+    d->kind = json.value("kind", std::string());
+    d->term = json.value("term", uint64_t{0});
+    d->pass = json.value("pass", 0U);
+    d->pass_name = json.value("name", std::string());
+    d->geometry = json.value("geometry", uint64_t{0});
+    d->why = json.value("why", std::string());
+    return d->kind != "verdict" || decode_batch(json, d);
+  } catch (const nlohmann::json::exception&) {  // a field of another type
+    return false;
+  }
+}
+
+}  // namespace
+
+Status DecisionLog::append(const Decision& decision) {
+  return files_->append_synced(path_, encode(decision));
+}
+
+Result<std::vector<Decision>> DecisionLog::read() {
+  std::vector<Decision> out;
+  if (!files_->exists(path_)) return out;
+  FLUX_ASSIGN_OR_RETURN(const std::string text, files_->read(path_, kLogMax));
+  size_t begin = 0;
+  for (size_t line = 1; begin < text.size(); ++line) {
+    const size_t end = text.find('\n', begin);
+    Decision decision;
+    const bool whole = end != std::string::npos;
+    if (!whole || !decode(text.substr(begin, end - begin), &decision)) {
+      if (whole && end + 1 < text.size())
+        return error(Code::kCorrupt, "{}:{}: this line is damaged; move the file away to go on "
+                     "without its verdicts", path_, line);
+      FLUX_RETURN_IF_ERROR(files_->write_atomic(path_, text.substr(0, begin)));
+      break;
+    }
+    out.push_back(std::move(decision));
+    begin = end + 1;
+  }
+  return out;
+}
+
+}  // namespace flux

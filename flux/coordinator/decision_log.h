@@ -1,0 +1,45 @@
+// DecisionLog: what the coordinator decided and must not decide otherwise after a crash.
+//
+// One JSON object per line, each with a checksum, appended and flushed before the decision takes
+// effect: verdicts about batches, terms, passes opened and closed. A torn last line is what a crash
+// leaves and is dropped; damage before the end is kCorrupt with the line's number.
+// Blocking (disk): called through an Offload. Threads: one caller at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "flux/base/status.h"
+#include "flux/protocol/batch_id.h"
+#include "flux/storage/files.h"
+
+namespace flux {
+
+struct Decision {
+  // "term", "open_pass", "close_pass", "verdict"
+  std::string kind;
+  uint64_t term = 0;
+  uint32_t pass = 0;
+  std::string pass_name;
+  uint64_t geometry = 0;
+  BatchId batch;  // of a verdict
+  Verdict verdict = Verdict::kApplied;
+  std::string why;
+};
+
+class DecisionLog {
+ public:
+  DecisionLog(Files* files, std::string path) : files_(files), path_(std::move(path)) {}
+  Status append(const Decision& decision);
+  // Everything that was decided; also cuts off a torn end, so that append() may follow.
+  Result<std::vector<Decision>> read();
+  Status forget() { return files_->remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  Files* files_;
+  std::string path_;
+};
+
+}  // namespace flux

@@ -1,0 +1,214 @@
+// Evaluation, stopping, totals, the end.
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "flux/base/text.h"
+#include "flux/coordinator/job_state.h"
+
+namespace flux {
+
+uint64_t JobMaster::State::examples_in(const std::vector<uint32_t>& masks) const {
+  uint64_t sum = 0;
+  for (uint32_t b = 0; b < masks.size(); ++b)
+    for (uint32_t j = 0; j < geometry_->batches_in(b); ++j)
+      if ((masks[b] >> j) & 1) sum += geometry_->batch_records(b, j);
+  return sum;
+}
+
+uint64_t JobMaster::State::closed_examples() const {
+  uint64_t sum = 0;
+  for (const ClosedPass& pass : closed_) sum += pass.records * pass.repeats;
+  return sum;
+}
+
+// After a pass is closed, and once at the start when every pass already is.
+void JobMaster::State::evaluate() {
+  if (!plan_.has_test || stopping_) return next_pass();
+  slowly<Geometry>(
+      [this, self = shared_from_this()] { return plan_.scan_test(&stop_scan_); },
+      [this](Result<Geometry> test) {
+        if (ended()) return;
+        if (test.status().code() == Code::kCancelled || stopping_) return next_pass();
+        if (!test.is_ok()) {  // told at the end: the training is saved and counted
+          evaluation_ = test.status();
+          return next_pass();
+        }
+        begin_test(std::move(test).value());
+      });
+}
+
+void JobMaster::State::evaluated_all() {
+  set_phase(Phase::kClosing);
+  test_queue_.reset();
+  evaluation_ = Status::ok();
+  auc_ = metrics_->auc();
+  logloss_ = metrics_->log_loss();
+  say(fmt::format("test: {} examples, AUC {:.5f}, log loss {:.5f}",
+                  with_commas(metrics_->examples()), *auc_, *logloss_));
+  metrics_.reset();
+  next_pass();
+}
+
+// Every pass is closed, or we were asked to stop between two.
+void JobMaster::State::after_pass() {
+  const bool complete = closed_.size() == plan_.passes.size();
+  const bool nothing_trained = last_checkpoint_.empty() && !pass_open_ && train_ns_ == 0;
+  if (complete && nothing_trained && !auc_ && evaluation_.is_ok() && !stopping_) {
+    say("every pass of this job is closed: nothing to train\n"
+        "a closed pass is not trained again: add a pass for new data, or start over with "
+        "--fresh");
+    if (plan_.has_test) return evaluate();
+  }
+  finish(complete && !(stopping_ && plan_.has_test && !auc_));
+}
+
+void JobMaster::State::stop(const std::string& why) {
+  if (stopping_ || ended()) return;
+  stopping_ = true;
+  stop_reason_ = why;
+  stop_scan_ = true;
+  switch (phase_) {
+    case Phase::kJoining:
+    case Phase::kLoading:
+      if (!restored_ || restored_->geometry == 0) finish(false);
+      break;
+    case Phase::kTraining:
+      drain();
+      break;
+    case Phase::kEvaluating:
+      set_phase(Phase::kClosing);
+      test_queue_.reset();
+      next_pass();
+      break;
+    default:
+      break;  // the step under way sees it at its end
+  }
+  pump();
+}
+
+void JobMaster::State::drain() {
+  train_ns_ += now() - train_start_;
+  events_->training(false, 0, 0);
+  set_phase(Phase::kDraining);
+  pump();
+  drained();
+}
+
+void JobMaster::State::drained() {
+  const bool late = now() - phase_since_ > options_.drain_deadline_ns;
+  if (!workers_.empty() && !late) return;
+  if (late && !workers_.empty())
+    say(fmt::format("warning: {} worker(s) did not leave within {} s", workers_.size(),
+                    options_.drain_deadline_ns / kSecond));
+  set_phase(Phase::kClosing);
+  save(false, [this](const Status& saved) {
+    if (ended()) return;
+    if (!saved.is_ok()) return fail(saved);
+    finish(false);
+  });
+}
+
+void JobMaster::State::fail(const Status& status) {
+  if (ended()) return;
+  if (phase_ == Phase::kTraining) {
+    train_ns_ += now() - train_start_;
+    events_->training(false, 0, 0);
+  }
+  failure_ = status;
+  end(status);
+}
+
+void JobMaster::State::finish(bool complete) {
+  if (ended()) return;
+  outcome_.complete = complete;
+  set_phase(Phase::kEnding);
+  pump();
+  outcome_.passes = closed_;
+  if (!pass_open_ || servers_.empty()) return ask_totals();
+  count_open(section_, geometry_->records() * section_, geometry_->records() * section_);
+}
+
+// Sections run one after another: those before the current one are complete. Shards of a restored
+// checkpoint, each saved at its own moment, may have marks of a few more.
+void JobMaster::State::count_open(uint32_t section, uint64_t all, uint64_t any) {
+  const auto counted = [this, all, any] {
+    outcome_.passes.push_back({"open", all, 1, 0, 0});
+    outcome_.partly = any - all;
+    ask_totals();
+  };
+  if (section == plan_.schedule.sections()) return counted();
+  const BlockId id = plan_.schedule.section(pass_, section);
+  ask_marked(id, true, guard([=, this](const Result<std::vector<uint32_t>>& some) {
+    if (!some.is_ok()) return end(some.status());
+    const uint64_t more = examples_in(some.value());
+    if (more == 0) return counted();
+    ask_marked(id, false, guard([=, this](const Result<std::vector<uint32_t>>& every) {
+      if (!every.is_ok()) return end(every.status());
+      count_open(section + 1, all + examples_in(every.value()), any + more);
+    }));
+  }));
+}
+
+void JobMaster::State::ask_totals() {
+  std::vector<ExpectedCount> expected;
+  if (plan_.key_per_example && closed_.size() == plan_.passes.size())
+    for (const ClosedPass& pass : closed_) expected.push_back({pass.records, pass.repeats});
+  if (!map_) return end(Status::ok());
+  fan_out<JobTotals>(
+      server_names(),
+      [&](size_t i, std::function<void(Result<JobTotals>)> answer) {
+        admin(i)->totals(options_.incarnation, true, expected, std::move(answer));
+      },
+      guard([this](const Result<std::vector<JobTotals>>& all) {
+        if (!all.is_ok()) return end(all.status());
+        JobTotals& sum = outcome_.totals;
+        for (const JobTotals& t : all.value()) {
+          sum.rows += t.rows;
+          sum.memory_bytes += t.memory_bytes;
+          sum.occurrences.resize(std::max(sum.occurrences.size(), t.occurrences.size()));
+          for (size_t i = 0; i < t.occurrences.size(); ++i) sum.occurrences[i] += t.occurrences[i];
+          if (t.has_dense) {
+            sum.dense_examples_min = sum.has_dense
+                                         ? std::min(sum.dense_examples_min, t.dense_examples_min)
+                                         : t.dense_examples_min;
+            sum.dense_examples_max = std::max(sum.dense_examples_max, t.dense_examples_max);
+            sum.has_dense = true;
+          }
+          sum.expected_seen += t.expected_seen;
+          sum.lost += t.lost;
+          sum.doubled += t.doubled;
+          sum.content_hash += t.content_hash;
+          sum.cpu_s += t.cpu_s;
+          sum.rss_bytes += t.rss_bytes;
+          sum.pulls += t.pulls;
+          sum.pushes += t.pushes;
+          sum.bytes_in += t.bytes_in;
+          sum.bytes_out += t.bytes_out;
+          outcome_.servers.push_back(t);
+        }
+        outcome_.rows = sum.rows;
+        end(Status::ok());
+      }));
+}
+
+void JobMaster::State::end(const Status& status) {
+  if (phase_ == Phase::kEnded) return;
+  set_phase(Phase::kEnded);
+  if (!status.is_ok() && failure_.is_ok()) failure_ = status;
+  pump();
+  outcome_.status = failure_;
+  outcome_.evaluation = evaluation_;
+  outcome_.train_s = static_cast<double>(train_ns_) * 1e-9;
+  outcome_.resumed_from = resumed_from_;
+  outcome_.model = last_checkpoint_.empty() ? resumed_from_ : last_checkpoint_;
+  outcome_.last = this->status();
+  outcome_.sum = sum_reports();
+  // The rows are of no use any more, where a server goes on with other jobs.
+  if (map_ && !options_.standing_servers.empty())
+    for (const ServerEntry& server : servers_)
+      server.admin->close_job(options_.incarnation, [](const Status&) {});
+  events_->finished(outcome_);
+}
+
+}  // namespace flux

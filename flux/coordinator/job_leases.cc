@@ -1,0 +1,294 @@
+// Requests held back and answered, acknowledgements, sections, sync rounds.
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "flux/base/hash.h"
+#include "flux/base/random.h"
+#include "flux/coordinator/job_state.h"
+
+namespace flux {
+namespace {
+
+constexpr uint16_t kTestPhase = 0xFFFF;  // of the identities under which test blocks are leased
+
+std::vector<uint32_t> lease_order(const Geometry& geometry, const BlockId& section) {
+  std::vector<uint32_t> order(geometry.blocks.size());
+  std::iota(order.begin(), order.end(), 0U);
+  if (geometry.shuffle_seed == 0) return order;
+  Random random(hash_pair(hash_pair(geometry.shuffle_seed, section.pass),
+                          (static_cast<uint64_t>(section.phase) << 16) | section.epoch));
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  return order;
+}
+
+std::vector<uint8_t> batches_of(const Geometry& geometry) {
+  std::vector<uint8_t> batches;
+  for (uint32_t b = 0; b < geometry.blocks.size(); ++b)
+    batches.push_back(static_cast<uint8_t>(geometry.batches_in(b)));
+  return batches;
+}
+
+}  // namespace
+
+void JobMaster::State::lease(const LeaseRequest& request, LeaseDone done) {
+  const auto at = workers_.find(request.worker);
+  if (at == workers_.end())
+    return done(error(Code::kStale, "worker {} is not a member of job {} any more", request.worker,
+                      plan_.name));
+  if (request.lane >= std::max(1U, at->second.info.lanes))
+    return done(invalid("lane {} of a worker with {}", request.lane, at->second.info.lanes));
+  workers_members_.renew(request.worker, now());
+  Slot& slot = at->second.slots[request.lane];
+  if (request.seq < slot.seq) {  // a copy that was under way for long
+    acknowledge(request.applied, request.evaluated);
+    return done(LeaseAnswer{});
+  }
+  if (request.seq == slot.seq && slot.answered) return done(slot.answer);
+  if (!slot.answered)
+    std::exchange(slot.done, nullptr)(error(Code::kUnavailable, "asked again meanwhile"));
+  const bool fresh = request.seq != slot.seq;
+  slot.seq = request.seq;
+  slot.answered = false;
+  slot.done = std::move(done);
+  if (fresh) slot.since = now();
+  acknowledge(request.applied, request.evaluated);  // may end the section, and so this worker
+  const auto here = workers_.find(request.worker);
+  if (here == workers_.end() || here->second.slots[request.lane].answered) return;
+  const auto early = pending_rounds_.find({request.worker, request.lane});
+  if (early != pending_rounds_.end())
+    return answer(&here->second.slots[request.lane], pending_rounds_.extract(early).mapped());
+  if (fresh && rounds_) rounds_->wait(request.worker, request.lane);
+  pump();
+}
+
+void JobMaster::State::answer(Slot* slot, LeaseAnswer answer) {
+  slot->answered = true;
+  slot->answer = answer;
+  std::exchange(slot->done, nullptr)(std::move(answer));
+}
+
+void JobMaster::State::answer_all(const LeaseAnswer& what) {
+  std::vector<LeaseDone> waiting;  // a callback may come back to us
+  for (auto& [id, worker] : workers_)
+    for (auto& [lane, slot] : worker.slots) {
+      if (slot.answered) continue;
+      slot.answered = true;
+      slot.answer = what;
+      waiting.push_back(std::exchange(slot.done, nullptr));
+    }
+  for (const LeaseDone& done : waiting) done(what);
+}
+
+void JobMaster::State::pump() {
+  if (stopping_ || ended()) {
+    LeaseAnswer over;
+    over.kind = LeaseAnswer::Kind::kEnd;
+    over.reason = !failure_.is_ok() ? failure_.message() : stop_reason_;
+    return answer_all(over);
+  }
+  if (sync() && phase_ == Phase::kTraining) pump_sync();
+  std::vector<std::tuple<TimeNs, WorkerId, uint32_t>> waiting;
+  for (const auto& [id, worker] : workers_)
+    for (const auto& [lane, slot] : worker.slots)
+      if (!slot.answered) waiting.emplace_back(slot.since, id, lane);
+  std::sort(waiting.begin(), waiting.end());
+  for (const auto& [since, id, lane] : waiting) {
+    const auto worker = workers_.find(id);
+    if (worker == workers_.end()) continue;
+    Slot& slot = worker->second.slots[lane];
+    if (slot.answered || answer_one(id, &slot)) continue;
+    if (now() - since < options_.lease_hold_ns) continue;
+    LeaseAnswer wait;
+    wait.reason = wait_reason();
+    answer(&slot, wait);
+  }
+}
+
+bool JobMaster::State::answer_one(WorkerId id, Slot* slot) {
+  LeaseAnswer given;
+  if (phase_ == Phase::kTraining && !sync() && !hold_ && !verifying_ && queue_ &&
+      queue_->lease(id, now(), &given.lease)) {
+    given.kind = LeaseAnswer::Kind::kBlock;
+    given.geometry = geometry_->hash();
+  } else if (phase_ == Phase::kEvaluating && test_queue_ &&
+             test_queue_->lease(id, now(), &given.lease)) {
+    given.kind = LeaseAnswer::Kind::kEvaluate;
+    given.geometry = test_->hash();
+  } else {
+    return false;
+  }
+  answer(slot, given);
+  return true;
+}
+
+void JobMaster::State::pump_sync() {
+  if (!rounds_ || !queue_ || hold_ || verifying_ || !rounds_->ready()) return;
+  SyncRound round;
+  for (const SyncRounds::Given& given : rounds_->form(&*queue_, now(), &round)) {
+    LeaseAnswer block;
+    block.kind = LeaseAnswer::Kind::kBlock;
+    block.lease = given.lease;
+    block.geometry = geometry_->hash();
+    block.round = round;
+    Slot& slot = workers_[given.worker].slots[given.lane];
+    // A lane that was told to wait asks again with a new number; it finds this answer then.
+    if (slot.answered) {
+      pending_rounds_[{given.worker, given.lane}] = block;
+    } else {
+      answer(&slot, block);
+    }
+  }
+}
+
+void JobMaster::State::acknowledge(const std::vector<BatchId>& applied,
+                                   const std::vector<EvalReport>& evaluated) {
+  if (queue_)
+    for (const BatchId& id : applied) queue_->batch_applied(id, now());
+  for (const EvalReport& report : evaluated) take_evaluation(report);
+  if (phase_ == Phase::kTraining && queue_ && queue_->all_applied()) verify_section();
+  if (phase_ == Phase::kEvaluating && test_queue_ && test_queue_->all_applied()) evaluated_all();
+}
+
+void JobMaster::State::begin_section(uint32_t section, const std::vector<uint32_t>& marked) {
+  section_ = section;
+  verifying_ = false;
+  BlockQueueOptions options;
+  options.timeout_floor_ns = options_.block_timeout_floor_ns;
+  const BlockId id = plan_.schedule.section(pass_, section);
+  queue_.emplace(id, batches_of(*geometry_), lease_order(*geometry_, id), options);
+  queue_->recompute(marked, true);
+  if (sync() && !rounds_) {
+    rounds_.emplace();
+    for (const auto& [worker, w] : workers_) {
+      rounds_->add_worker(worker, w.info.lanes);
+      for (const auto& [lane, slot] : w.slots)
+        if (!slot.answered) rounds_->wait(worker, lane);
+    }
+  }
+  pump();
+}
+
+// The hints say that every block is applied; the shards have the last word.
+void JobMaster::State::verify_section() {
+  if (verifying_ || stopping_) return;
+  verifying_ = true;
+  ask_marked(plan_.schedule.section(pass_, section_), false,
+             guard([this](const Result<std::vector<uint32_t>>& marked) {
+               if (phase_ != Phase::kTraining) return;
+               if (!marked.is_ok()) return fail(marked.status());
+               queue_->recompute(marked.value(), true);
+               if (queue_->all_applied()) {
+                 reissued_ += queue_->reissued();
+                 return find_section(section_ + 1);
+               }
+               verifying_ = false;
+               pump();
+             }));
+}
+
+void JobMaster::State::expire_blocks() {
+  for (auto* queue : {&queue_, &test_queue_})
+    if (*queue)
+      for (const BlockLease& lease : (*queue)->expire(now()))
+        say(fmt::format("block {} was not finished in time (attempt {}); it goes to another worker",
+                        lease.id.block, lease.attempt));
+}
+
+// Decided and logged before any shard is marked.
+void JobMaster::State::skip_poisoned() {
+  if (!queue_ || phase_ != Phase::kTraining) return;
+  for (const BatchId& id : queue_->take_poisoned()) {
+    Decision decision;
+    decision.kind = "verdict";
+    decision.term = epoch_.term;
+    decision.pass = pass_;
+    decision.geometry = geometry_->hash();
+    decision.batch = id;
+    decision.verdict = Verdict::kSkipped;
+    decision.why = "every worker that trained it alone died";
+    const DataBlock& block = geometry_->blocks[id.block.block];
+    say(fmt::format("skipped {} ({}, bytes {} to {}): {}", to_string(id),
+                    geometry_->files[block.file].path, block.begin, block.end, decision.why));
+    slowly<bool>(
+        [log = DecisionLog(files_, in_output("coordinator.log")), decision]() mutable
+        -> Result<bool> {
+          FLUX_RETURN_IF_ERROR(log.append(decision));
+          return true;
+        },
+        [this, id, decision](const Result<bool>& logged) {
+          if (!logged.is_ok()) return fail(logged.status());
+          decisions_.push_back(decision);
+          call_all([this, id](size_t i, ServerAdminPort::Done done) {
+            admin(i)->mark(options_.incarnation, geometry_->hash(), {id}, Verdict::kSkipped,
+                           std::move(done));
+          }, [this, id](const Status& status) {
+            if (!status.is_ok()) return fail(status);
+            ++batches_skipped_;
+            if (!queue_) return;
+            queue_->settled(id);
+            acknowledge({}, {});
+            pump();
+          });
+        });
+  }
+}
+
+std::string JobMaster::State::wait_reason() const {
+  switch (phase_) {
+    case Phase::kJoining:
+      return !folder_open_ ? "for the output folder to be read"
+                           : fmt::format("for {} more server(s) to join",
+                                         options_.servers - std::min<size_t>(options_.servers,
+                                                                             servers_.size()));
+    case Phase::kLoading:
+      return "for the servers to load their shards";
+    case Phase::kReading:
+      return "for the data of the next pass to be read";
+    case Phase::kTraining:
+      if (hold_) return "for a checkpoint between blocks";
+      return verifying_ ? "for the servers to confirm the end of a section"
+                        : "for blocks that other workers hold";
+    case Phase::kClosing:
+      return "for the checkpoint that closes the pass";
+    case Phase::kEvaluating:
+      return "for test blocks that other workers hold";
+    case Phase::kDraining:
+    case Phase::kEnding:
+    case Phase::kEnded:
+      break;
+  }
+  return "for the end of the job";
+}
+
+void JobMaster::State::take_evaluation(const EvalReport& report) {
+  if (!test_queue_ || phase_ != Phase::kEvaluating || report.id.block.phase != kTestPhase ||
+      report.id.block.pass != pass_ || report.id.block.block >= test_reported_.size())
+    return;
+  const uint32_t block = report.id.block.block;
+  if (report.id.batch >= test_->batches_in(block)) return;
+  uint32_t& reported = test_reported_[block];
+  if ((reported >> report.id.batch) & 1) return;  // by two workers, or twice by one
+  if (!metrics_->add_sparse(report.bucket, report.positive, report.negative, report.loss_sum))
+    return;  // nonsense from the wire: the batch is evaluated again
+  reported |= 1U << report.id.batch;
+  test_queue_->batch_applied(report.id, now());
+}
+
+void JobMaster::State::begin_test(Geometry test) {
+  test_ = std::move(test);
+  geometry_texts_[test_->hash()] = test_->to_json();
+  std::vector<uint32_t> order(test_->blocks.size());
+  std::iota(order.begin(), order.end(), 0U);
+  BlockQueueOptions options;
+  options.timeout_floor_ns = options_.block_timeout_floor_ns;
+  test_queue_.emplace(BlockId{pass_, kTestPhase, 0, 0}, batches_of(*test_), order, options);
+  test_reported_.assign(test_->blocks.size(), 0);
+  metrics_.emplace();
+  set_phase(Phase::kEvaluating);
+  if (test_queue_->all_applied()) return evaluated_all();  // no examples
+  pump();
+}
+
+}  // namespace flux

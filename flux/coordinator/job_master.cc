@@ -1,0 +1,109 @@
+#include "flux/coordinator/job_master.h"
+
+#include <utility>
+
+#include "flux/coordinator/job_state.h"
+#include "flux/storage/atomic_file.h"
+
+namespace flux {
+
+JobMaster::State::State(JobPlan plan, JobMasterOptions options, Executor* executor,
+                        Offload* offload, Files* files, Reach reach, JobEvents* events)
+    : plan_(std::move(plan)),
+      options_(std::move(options)),
+      executor_(executor),
+      offload_(offload),
+      files_(files),
+      reach_(std::move(reach)),
+      events_(events),
+      checkpoint_folder_(join_path(plan_.output, "checkpoints")),
+      workers_members_(options_.member_lease_ns),
+      servers_members_(options_.member_lease_ns) {}
+
+std::string JobMaster::State::in_output(std::string_view name) const {
+  return join_path(plan_.output, name);
+}
+
+void JobMaster::State::start() {
+  started_ = phase_since_ = no_worker_since_ = now();
+  for (const std::string& address : options_.standing_servers) {
+    ServerJoin info;
+    info.name = info.address = address;
+    servers_members_.join(info.name, 0, now());
+    servers_.push_back({info, reach_(address), now(), false});
+  }
+  open_folder();
+  executor_->post(options_.tick_ns, guard([this] { tick(); }));
+}
+
+void JobMaster::State::tick() {
+  if (phase_ == Phase::kEnded) return;
+  check_servers();
+  for (const Member& member : workers_members_.expire(now()))
+    lose_worker(member.id, true,
+                fmt::format("{} was not heard for {} s", member.name,
+                            options_.member_lease_ns / kSecond));
+  const bool needs_workers = phase_ == Phase::kTraining || phase_ == Phase::kEvaluating;
+  if (!workers_.empty() || !needs_workers) no_worker_since_ = now();
+  if (needs_workers && now() - no_worker_since_ > options_.workers_deadline_ns)
+    fail(error(Code::kUnavailable,
+               "no worker has been here for {} s; the last checkpoint is good: start workers "
+               "(flux worker) and run the job again",
+               options_.workers_deadline_ns / kSecond));
+  if (phase_ == Phase::kTraining || phase_ == Phase::kEvaluating) expire_blocks();
+  if (phase_ == Phase::kTraining) maybe_checkpoint();
+  if (phase_ == Phase::kDraining) drained();
+  pump();
+  executor_->post(options_.tick_ns, guard([this] { tick(); }));
+}
+
+JobMaster::JobMaster(JobPlan plan, JobMasterOptions options, Executor* executor, Offload* offload,
+                     Files* files, Reach reach, JobEvents* events)
+    : state_(std::make_shared<State>(std::move(plan), std::move(options), executor, offload, files,
+                                     std::move(reach), events)) {}
+
+JobMaster::~JobMaster() = default;
+
+void JobMaster::start() {
+  state_->start();
+}
+void JobMaster::stop(const std::string& why) {
+  state_->stop(why);
+}
+void JobMaster::worker_gone(const std::string& name, uint64_t boot, const std::string& why) {
+  state_->worker_gone(name, boot, why);
+}
+void JobMaster::server_gone(const std::string& name, uint64_t boot, const std::string& why) {
+  state_->server_gone(name, boot, why);
+}
+JobStatus JobMaster::status() const {
+  return state_->status();
+}
+void JobMaster::join(JoinRequest request, std::function<void(Result<JoinReply>)> done) {
+  state_->join_worker(request, done);
+}
+void JobMaster::lease(LeaseRequest request, std::function<void(Result<LeaseAnswer>)> done) {
+  state_->lease(request, std::move(done));
+}
+void JobMaster::report(WorkerId worker, WorkerReport report,
+                       std::function<void(Result<ReportAnswer>)> done) {
+  state_->report_worker(worker, report, done);
+}
+void JobMaster::map(std::function<void(Result<ClusterMap>)> done) {
+  done(state_->cluster_map());
+}
+void JobMaster::geometry(uint64_t hash, std::function<void(Result<std::string>)> done) {
+  state_->geometry_text(hash, done);
+}
+void JobMaster::leave(LeaseRequest last, WorkerReport report, Status why,
+                      std::function<void(Status)> done) {
+  state_->leave_worker(last, report, why, done);
+}
+void JobMaster::join(ServerJoin request, std::function<void(Result<ServerJoinReply>)> done) {
+  state_->join_server(request, done);
+}
+void JobMaster::report(uint32_t server, uint64_t boot, std::function<void(Result<bool>)> done) {
+  state_->report_server(server, boot, done);
+}
+
+}  // namespace flux

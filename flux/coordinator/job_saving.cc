@@ -1,0 +1,156 @@
+// Checkpoints, and closing a pass by one.
+#include <algorithm>
+#include <utility>
+
+#include "flux/coordinator/job_state.h"
+
+namespace flux {
+
+void JobMaster::State::maybe_checkpoint() {
+  if (plan_.checkpoint_every_s <= 0 || now() < next_checkpoint_ || saving_ || verifying_) return;
+  if (plan_.deterministic) {
+    hold_ = true;  // the next lease waits; every batch leased so far is applied first
+    if (queue_ && queue_->pending() > 0) return;
+  }
+  save(false, [this](const Status& status) {
+    if (!status.is_ok() && !ended())
+      say("warning: no checkpoint, training goes on: " + status.message());
+    next_checkpoint_ =
+        now() + static_cast<TimeNs>(plan_.checkpoint_every_s * static_cast<double>(kSecond));
+    hold_ = false;
+    pump();
+  });
+}
+
+uint64_t JobMaster::State::examples_by_hints() const {
+  uint64_t sum = geometry_->records() * section_;
+  if (!queue_ || section_ >= plan_.schedule.sections()) return sum;
+  std::vector<uint32_t> masks(geometry_->blocks.size());
+  for (uint32_t b = 0; b < masks.size(); ++b) masks[b] = queue_->applied_mask(b);
+  return sum + examples_in(masks);
+}
+
+// One at a time: a second one waits for the first.
+void JobMaster::State::save(bool closing, Then then) {
+  if (saving_) {
+    after_save_.push_back([this, closing, then = std::move(then)] { save(closing, then); });
+    return;
+  }
+  saving_ = true;
+  const Then finished = [this, then = std::move(then)](const Status& status) {
+    saving_ = false;
+    then(status);
+    if (after_save_.empty() || phase_ == Phase::kEnded) return;
+    const auto next = std::move(after_save_.front());
+    after_save_.erase(after_save_.begin());
+    next();
+  };
+  slowly<uint64_t>(
+      [this, self = shared_from_this()] { return store().begin(); },
+      [this, closing, finished](const Result<uint64_t>& number) {
+        if (!number.is_ok()) return finished(number.status());
+        using Saved = std::vector<SavedShard>;
+        fan_out<Saved>(
+            server_names(),
+            [&](size_t i, std::function<void(Result<Saved>)> answer) {
+              admin(i)->save(options_.incarnation, checkpoint_folder_, number.value(),
+                             std::move(answer));
+            },
+            guard([this, closing, finished, n = number.value()](Result<std::vector<Saved>> all) {
+              if (!all.is_ok()) return finished(all.status());
+              Saved saved;
+              for (Saved& part : all.value())
+                std::move(part.begin(), part.end(), std::back_inserter(saved));
+              write_manifest(n, closing, std::move(saved), finished);
+            }));
+      });
+}
+
+void JobMaster::State::write_manifest(uint64_t number, bool closing, std::vector<SavedShard> saved,
+                                      Then then) {
+  std::sort(saved.begin(), saved.end(),
+            [](const SavedShard& a, const SavedShard& b) { return a.shard < b.shard; });
+  for (size_t s = 0; s < saved.size(); ++s)
+    if (saved[s].shard != s || saved.size() != plan_.all_shards)
+      return then(error(Code::kCorrupt, "{} shards were saved of {}", saved.size(),
+                        plan_.all_shards));
+  Manifest base;
+  base.number = number;
+  base.job = plan_.name;
+  base.incarnation = options_.incarnation;
+  base.epoch = epoch_;
+  base.model = plan_.model;
+  base.closed = closed_;
+  const std::string pass_name = plan_.passes[pass_];
+  if (closing) {
+    uint64_t skipped = 0;
+    for (const Decision& d : decisions_)
+      if (d.kind == "verdict" && d.pass == pass_ && d.geometry == geometry_->hash())
+        skipped += geometry_->batch_records(d.batch.block.block, d.batch.batch);
+    base.closed.push_back({pass_name, geometry_->records(), plan_.schedule.sections(),
+                           geometry_->hash(), skipped});
+  } else {
+    base.geometry = geometry_->hash();
+    base.open_pass = pass_name;
+    base.examples = examples_by_hints();
+  }
+  for (const SavedShard& s : saved)
+    base.shards.push_back({{s.name, s.bytes, s.hash}, s.op, s.stream_hash, s.rows});
+  const uint64_t point = queue_ ? queue_->mark_point() : 0;
+  slowly<Manifest>(
+      [this, self = shared_from_this(), base = std::move(base), closing, geometry = *geometry_,
+       pass = pass_]() -> Result<Manifest> {
+        const PassToClose close{pass, plan_.schedule, &geometry};
+        return commit_checkpoint(store(), base, closing ? nullptr : &geometry,
+                                 closing ? &close : nullptr);
+      },
+      [this, closing, point, then = std::move(then)](const Result<Manifest>& written) {
+        if (!written.is_ok()) return then(written.status());
+        last_checkpoint_ = store().path_of(written.value().number);
+        checkpoint_time_ = now();
+        if (closing) closed_ = written.value().closed;
+        if (queue_ && !closing) queue_->applied_before_are_safe(point);
+        events_->saved();
+        slowly<bool>(
+            [this, self = shared_from_this()]() -> Result<bool> {
+              FLUX_RETURN_IF_ERROR(store().prune(plan_.checkpoint_keep));
+              return true;
+            },
+            [this, then](const Result<bool>& pruned) {
+              // The checkpoint stands, whatever becomes of older ones.
+              if (!pruned.is_ok()) say("warning: " + pruned.status().message());
+              then(Status::ok());
+            });
+      });
+}
+
+void JobMaster::State::close_pass() {
+  if (phase_ == Phase::kTraining) {
+    train_ns_ += now() - train_start_;
+    events_->training(false, 0, 0);
+  }
+  set_phase(Phase::kClosing);
+  verifying_ = false;
+  save(true, [this](const Status& saved) {
+    if (ended()) return;
+    if (!saved.is_ok())
+      return fail(Status(
+          saved.code(), fmt::format("{}\nthe end of pass {} was not saved; mend this and run again: "
+                                    "training goes on from {}",
+                                    saved.message(), plan_.passes[pass_],
+                                    last_checkpoint_.empty() ? "its start" : last_checkpoint_)));
+    pass_open_ = false;
+    queue_.reset();
+    call_all(
+        [this](size_t i, ServerAdminPort::Done done) {
+          admin(i)->close_below(options_.incarnation, pass_ + 1, std::move(done));
+        },
+        [this](const Status& status) {
+          if (ended()) return;
+          if (!status.is_ok()) return fail(status);
+          evaluate();
+        });
+  });
+}
+
+}  // namespace flux

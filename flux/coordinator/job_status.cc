@@ -1,0 +1,134 @@
+// The snapshot for people.
+#include <algorithm>
+
+#include "flux/coordinator/job_state.h"
+
+namespace flux {
+namespace {
+double seconds(TimeNs ns) {
+  return static_cast<double>(ns) * 1e-9;
+}
+}  // namespace
+
+WorkerReport JobMaster::State::sum_reports() const {
+  WorkerReport sum = left_;
+  double auc = left_.train_auc * static_cast<double>(left_.examples);
+  for (const auto& [id, worker] : workers_) {
+    const WorkerReport& r = worker.report;
+    sum.examples += r.examples;
+    sum.batches += r.batches;
+    sum.loss_sum += r.loss_sum;
+    auc += r.train_auc * static_cast<double>(r.examples);
+    sum.duplicates += r.duplicates;
+    sum.resends += r.resends;
+    sum.bytes_sent += r.bytes_sent;
+    sum.bytes_received += r.bytes_received;
+    sum.cpu_s += r.cpu_s;
+    sum.rss_bytes += r.rss_bytes;
+    sum.stage_ns.resize(std::max(sum.stage_ns.size(), r.stage_ns.size()));
+    for (size_t i = 0; i < r.stage_ns.size(); ++i) sum.stage_ns[i] += r.stage_ns[i];
+  }
+  sum.train_auc = sum.examples > 0 ? auc / static_cast<double>(sum.examples) : 0.5;
+  return sum;
+}
+
+void JobMaster::State::waits_now(std::vector<WaitStatus>* out) const {
+  const double since = seconds(now() - phase_since_);
+  const auto until = [&](TimeNs begin, TimeNs limit) {
+    return std::max(0.0, seconds(begin + limit - now()));
+  };
+  switch (phase_) {
+    case Phase::kJoining:
+      out->push_back({"coordinator", wait_reason(), seconds(now() - started_),
+                      until(started_, options_.servers_deadline_ns)});
+      break;
+    case Phase::kLoading:
+    case Phase::kClosing:
+      out->push_back({"coordinator", wait_reason(), since,
+                      until(phase_since_, options_.call_timeout_ns)});
+      break;
+    case Phase::kReading:
+      out->push_back({"coordinator", wait_reason(), since, -1});
+      break;
+    case Phase::kDraining:
+      out->push_back({"coordinator", fmt::format("for {} worker(s) to finish", workers_.size()),
+                      since, until(phase_since_, options_.drain_deadline_ns)});
+      break;
+    case Phase::kTraining:
+    case Phase::kEvaluating:
+      if (workers_.empty())
+        out->push_back({"coordinator", "for a worker to join", seconds(now() - no_worker_since_),
+                        until(no_worker_since_, options_.workers_deadline_ns)});
+      break;
+    default:
+      break;
+  }
+  for (const auto& [id, worker] : workers_) {
+    for (const auto& [lane, slot] : worker.slots)
+      if (!slot.answered && now() - slot.since > 100 * kMillisecond)
+        out->push_back({worker.info.name, wait_reason(), seconds(now() - slot.since),
+                        until(slot.since, options_.lease_hold_ns)});
+    if (!worker.report.waits.empty())
+      out->push_back({worker.info.name, worker.report.waits, 0, -1});
+  }
+}
+
+JobStatus JobMaster::State::status() const {
+  static constexpr const char* kNames[] = {"starting",   "loading",  "reading",  "training", "saving",
+                                           "evaluating", "stopping", "stopping", ""};
+  JobStatus s;
+  s.job = plan_.name;
+  s.state = phase_ != Phase::kEnded ? kNames[static_cast<size_t>(phase_)]
+            : !failure_.is_ok()     ? "failed"
+            : outcome_.complete     ? "complete"
+                                    : "stopped";
+  if (phase_ == Phase::kEnding && !stopping_) s.state = "ending";
+  s.mode = plan_.mode;
+  s.up_s = seconds(now() - started_);
+  s.incarnation = options_.incarnation;
+  s.epoch = epoch_;
+  s.pass = pass_;
+  s.passes = static_cast<uint32_t>(plan_.passes.size());
+  s.pass_name = pass_ < plan_.passes.size() ? plan_.passes[pass_] : "";
+  s.section = section_;
+  s.sections = plan_.schedule.sections();
+  const auto& queue = phase_ == Phase::kEvaluating ? test_queue_ : queue_;
+  if (queue) {
+    s.todo = queue->todo();
+    s.pending = queue->pending();
+    s.applied = queue->applied();
+    s.done = queue->done();
+  }
+  const WorkerReport sum = sum_reports();
+  s.examples = base_examples_ + sum.examples;
+  s.examples_total = total_examples_;
+  s.train_auc = sum.train_auc;
+  s.train_logloss = sum.examples > 0 ? sum.loss_sum / static_cast<double>(sum.examples) : 0;
+  s.duplicates = sum.duplicates;
+  s.auc = auc_;
+  s.logloss = logloss_;
+  s.last_checkpoint = last_checkpoint_;
+  if (checkpoint_time_ > 0) s.checkpoint_s_ago = seconds(now() - checkpoint_time_);
+  s.workers_lost = workers_lost_;
+  s.blocks_reissued = reissued_ + (queue_ ? queue_->reissued() : 0);
+  s.batches_skipped = batches_skipped_;
+  for (const auto& [id, w] : workers_) {
+    const Member* member = workers_members_.find(id);
+    const double seen = member != nullptr ? seconds(now() - member->seen_ns) : -1;
+    const uint32_t blocks = queue ? queue->held_by(id) : 0;
+    s.workers.push_back({id, w.info.name, w.info.host, w.info.pid, w.info.lanes, seen, w.rate,
+                         blocks, w.report});
+    s.examples_per_s += w.rate;
+  }
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    const ServerJoin& info = servers_[i].info;
+    const auto shards = map_ ? static_cast<uint32_t>(map_->owned_by(i).size()) : 0;
+    s.servers.push_back({i, info.name, info.host, info.address, info.pid,
+                         seconds(now() - servers_[i].seen), shards});
+  }
+  waits_now(&s.waits);
+  s.error = failure_.message();
+  return s;
+}
+
+}  // namespace flux
