@@ -24,17 +24,17 @@ namespace flux {
 // A job as it travels: the file's text and what was put over it. Every role builds the same model
 // from it; nothing else describes the job.
 struct JobSpec {
-  std::string path;  // of the file, for messages
-  std::string text;  // YAML
+  std::string path;                                       // of the file, for messages
+  std::string text;                                       // YAML
   std::vector<std::pair<std::string, std::string>> sets;  // field path, value
   bool operator==(const JobSpec&) const = default;
 };
 
 struct JoinRequest {
-  std::string name;     // for people: "worker-0", unique in the job
-  uint64_t boot = 0;    // random per process: a restarted worker is another one
-  uint32_t lanes = 1;   // trainer threads
-  std::string host;     // for people
+  std::string name;    // for people: "worker-0", unique in the job
+  uint64_t boot = 0;   // random per process: a restarted worker is another one
+  uint32_t lanes = 1;  // trainer threads
+  std::string host;    // for people
   uint32_t pid = 0;
   // What the worker was told about the model, by dotted name; empty: it takes the job's. A
   // difference is refused with the list of them.
@@ -42,8 +42,8 @@ struct JoinRequest {
 };
 
 struct ClusterMap {
-  ShardRoute route;                    // server of each shard: an index into `servers`
-  std::vector<std::string> servers;    // addresses
+  ShardRoute route;                  // server of each shard: an index into `servers`
+  std::vector<std::string> servers;  // addresses
 };
 
 struct JoinReply {
@@ -103,7 +103,7 @@ struct LeaseAnswer {
 };
 
 struct ReportAnswer {
-  bool stop = false;     // end training now: drop what is not begun, finish what is in flight
+  bool stop = false;  // end training now: drop what is not begun, finish what is in flight
   uint64_t map_version = 0;
 };
 

@@ -1,11 +1,12 @@
 // What a server does for workers: pull and push, one request per server and batch.
 //
-// Requests point at the caller's memory (no copies in one process; spans of a frame over a network):
-// keys, counts, rows and dense floats must stay untouched until `done` is called; the request itself
-// and the lists in it (shards, epochs, tables, step) only until the method returns.
+// Requests point at the caller's memory (no copies in one process; spans of a frame over a
+// network): keys, counts, rows and dense floats must stay untouched until `done` is called; the
+// request itself and the lists in it (shards, epochs, tables, step) only until the method returns.
 // Sparse shards are 0..S-1 and hold the rows of every table whose keys hash there; dense shards
 // follow, each a range of the flat dense vector (api/dense_shards.h).
-// Threads: any; `done` is called once, perhaps before the method returns, perhaps on another thread.
+// Threads: any; `done` is called once, perhaps before the method returns, perhaps on another
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -51,11 +52,11 @@ struct PushRequest {
   std::span<const ShardId> shards;
   std::span<const ShardEpoch> epochs;
   ShardedKeys keys;
-  const uint32_t* counts = nullptr;      // occurrences of each key
-  std::span<const float* const> tables;  // gradients as the pulled rows lie
-  const float* dense = nullptr;          // gradient of the flat dense vector
+  const uint32_t* counts = nullptr;                // occurrences of each key
+  std::span<const float* const> tables;            // gradients as the pulled rows lie
+  const float* dense = nullptr;                    // gradient of the flat dense vector
   std::span<const float* const> dense_parts = {};  // instead of `dense`: of each dense shard
-  uint64_t examples = 0;                 // in the batches claimed
+  uint64_t examples = 0;                           // in the batches claimed
   // Sync mode: the step that this push is a part of. It is answered when the step is poured.
   const SyncStep* step = nullptr;
 };

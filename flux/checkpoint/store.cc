@@ -53,7 +53,8 @@ Status CheckpointStore::remove_leftovers() const {
       continue;
     }
     for (const std::string& file : files_->list(path))
-      if (file.ends_with(kTemporarySuffix)) FLUX_RETURN_IF_ERROR(files_->remove_all(join_path(path, file)));
+      if (file.ends_with(kTemporarySuffix))
+        FLUX_RETURN_IF_ERROR(files_->remove_all(join_path(path, file)));
   }
   return Status::ok();
 }

@@ -101,6 +101,8 @@ class BlockQueue {
   size_t aside() const { return aside_; }
   size_t held_by(WorkerId worker) const;  // leases that have not run out
   BlockState state(uint32_t block) const { return blocks_[block].state; }
+  // Batches that are known to be applied everywhere.
+  uint32_t applied_mask(uint32_t block) const { return blocks_[block].applied_mask; }
   const BlockId& section() const { return section_; }
   uint64_t reissued() const { return reissued_; }  // leases of blocks that came back unfinished
 

@@ -56,20 +56,14 @@ Status audit_pass(const CheckpointStore& store, const Manifest& manifest,
   return Status::ok();
 }
 
-Result<Manifest> write_checkpoint(const CheckpointStore& store, const std::string& folder,
-                                  ServerControlPort* server, Manifest base,
-                                  const Geometry* geometry, const PassToClose* closing) {
-  FLUX_ASSIGN_OR_RETURN(base.number, store.begin());
+Result<Manifest> commit_checkpoint(const CheckpointStore& store, Manifest base,
+                                   const Geometry* geometry, const PassToClose* closing) {
   const auto abandon = [&](const Status& status) {
     const Status ignored = store.abandon(base.number);
     (void)ignored;  // a leftover without a manifest is removed at the next start anyway
     return status;
   };
   base.created = utc_now();
-  auto saved = server->save(folder, base.number);
-  if (!saved.is_ok()) return abandon(saved.status());
-  for (const SavedShard& s : saved.value())
-    base.shards.push_back({{s.name, s.bytes, s.hash}, s.op, s.stream_hash, s.rows});
   if (geometry != nullptr) {
     auto file = store.add(base.number, "geometry.json", geometry->to_json());
     if (!file.is_ok()) return abandon(file.status());
@@ -82,6 +76,21 @@ Result<Manifest> write_checkpoint(const CheckpointStore& store, const std::strin
   const Status committed = store.commit(base);
   if (!committed.is_ok()) return abandon(committed);
   return base;
+}
+
+Result<Manifest> write_checkpoint(const CheckpointStore& store, const std::string& folder,
+                                  ServerControlPort* server, Manifest base,
+                                  const Geometry* geometry, const PassToClose* closing) {
+  FLUX_ASSIGN_OR_RETURN(base.number, store.begin());
+  auto saved = server->save(folder, base.number);
+  if (!saved.is_ok()) {
+    const Status ignored = store.abandon(base.number);
+    (void)ignored;
+    return saved.status();
+  }
+  for (const SavedShard& s : saved.value())
+    base.shards.push_back({{s.name, s.bytes, s.hash}, s.op, s.stream_hash, s.rows});
+  return commit_checkpoint(store, std::move(base), geometry, closing);
 }
 
 }  // namespace flux

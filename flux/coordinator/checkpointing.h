@@ -32,6 +32,11 @@ Result<Manifest> write_checkpoint(const CheckpointStore& store, const std::strin
                                   ServerControlPort* server, Manifest base,
                                   const Geometry* geometry, const PassToClose* closing);
 
+// The second half: `base` has number and shards, whose files are written; the rest is done here. A
+// failure leaves nothing of the checkpoint.
+Result<Manifest> commit_checkpoint(const CheckpointStore& store, Manifest base,
+                                   const Geometry* geometry, const PassToClose* closing);
+
 // Every batch of the pass has the same verdict on every shard of checkpoint `number`.
 Status audit_pass(const CheckpointStore& store, const Manifest& manifest,
                   const PassToClose& closing);

@@ -83,8 +83,10 @@ Result<std::vector<Decision>> DecisionLog::read() {
     const bool whole = end != std::string::npos;
     if (!whole || !decode(text.substr(begin, end - begin), &decision)) {
       if (whole && end + 1 < text.size())
-        return error(Code::kCorrupt, "{}:{}: this line is damaged; move the file away to go on "
-                     "without its verdicts", path_, line);
+        return error(Code::kCorrupt,
+                     "{}:{}: this line is damaged; move the file away to go on "
+                     "without its verdicts",
+                     path_, line);
       FLUX_RETURN_IF_ERROR(files_->write_atomic(path_, text.substr(0, begin)));
       break;
     }

@@ -25,17 +25,16 @@ uint64_t JobMaster::State::closed_examples() const {
 // After a pass is closed, and once at the start when every pass already is.
 void JobMaster::State::evaluate() {
   if (!plan_.has_test || stopping_) return next_pass();
-  slowly<Geometry>(
-      [this, self = shared_from_this()] { return plan_.scan_test(&stop_scan_); },
-      [this](Result<Geometry> test) {
-        if (ended()) return;
-        if (test.status().code() == Code::kCancelled || stopping_) return next_pass();
-        if (!test.is_ok()) {  // told at the end: the training is saved and counted
-          evaluation_ = test.status();
-          return next_pass();
-        }
-        begin_test(std::move(test).value());
-      });
+  slowly<Geometry>([this, self = shared_from_this()] { return plan_.scan_test(&stop_scan_); },
+                   [this](Result<Geometry> test) {
+                     if (ended()) return;
+                     if (test.status().code() == Code::kCancelled || stopping_) return next_pass();
+                     if (!test.is_ok()) {  // told at the end: the training is saved and counted
+                       evaluation_ = test.status();
+                       return next_pass();
+                     }
+                     begin_test(std::move(test).value());
+                   });
 }
 
 void JobMaster::State::evaluated_all() {
@@ -140,14 +139,14 @@ void JobMaster::State::count_open(uint32_t section, uint64_t all, uint64_t any) 
   if (section == plan_.schedule.sections()) return counted();
   const BlockId id = plan_.schedule.section(pass_, section);
   ask_marked(id, true, guard([=, this](const Result<std::vector<uint32_t>>& some) {
-    if (!some.is_ok()) return end(some.status());
-    const uint64_t more = examples_in(some.value());
-    if (more == 0) return counted();
-    ask_marked(id, false, guard([=, this](const Result<std::vector<uint32_t>>& every) {
-      if (!every.is_ok()) return end(every.status());
-      count_open(section + 1, all + examples_in(every.value()), any + more);
-    }));
-  }));
+               if (!some.is_ok()) return end(some.status());
+               const uint64_t more = examples_in(some.value());
+               if (more == 0) return counted();
+               ask_marked(id, false, guard([=, this](const Result<std::vector<uint32_t>>& every) {
+                            if (!every.is_ok()) return end(every.status());
+                            count_open(section + 1, all + examples_in(every.value()), any + more);
+                          }));
+             }));
 }
 
 void JobMaster::State::ask_totals() {

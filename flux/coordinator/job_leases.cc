@@ -212,25 +212,27 @@ void JobMaster::State::skip_poisoned() {
     say(fmt::format("skipped {} ({}, bytes {} to {}): {}", to_string(id),
                     geometry_->files[block.file].path, block.begin, block.end, decision.why));
     slowly<bool>(
-        [log = DecisionLog(files_, in_output("coordinator.log")), decision]() mutable
-        -> Result<bool> {
+        [log = DecisionLog(files_, in_output("coordinator.log")),
+         decision]() mutable -> Result<bool> {
           FLUX_RETURN_IF_ERROR(log.append(decision));
           return true;
         },
         [this, id, decision](const Result<bool>& logged) {
           if (!logged.is_ok()) return fail(logged.status());
           decisions_.push_back(decision);
-          call_all([this, id](size_t i, ServerAdminPort::Done done) {
-            admin(i)->mark(options_.incarnation, geometry_->hash(), {id}, Verdict::kSkipped,
-                           std::move(done));
-          }, [this, id](const Status& status) {
-            if (!status.is_ok()) return fail(status);
-            ++batches_skipped_;
-            if (!queue_) return;
-            queue_->settled(id);
-            acknowledge({}, {});
-            pump();
-          });
+          call_all(
+              [this, id](size_t i, ServerAdminPort::Done done) {
+                admin(i)->mark(options_.incarnation, geometry_->hash(), {id}, Verdict::kSkipped,
+                               std::move(done));
+              },
+              [this, id](const Status& status) {
+                if (!status.is_ok()) return fail(status);
+                ++batches_skipped_;
+                if (!queue_) return;
+                queue_->settled(id);
+                acknowledge({}, {});
+                pump();
+              });
         });
   }
 }
@@ -240,8 +242,8 @@ std::string JobMaster::State::wait_reason() const {
     case Phase::kJoining:
       return !folder_open_ ? "for the output folder to be read"
                            : fmt::format("for {} more server(s) to join",
-                                         options_.servers - std::min<size_t>(options_.servers,
-                                                                             servers_.size()));
+                                         options_.servers -
+                                             std::min<size_t>(options_.servers, servers_.size()));
     case Phase::kLoading:
       return "for the servers to load their shards";
     case Phase::kReading:

@@ -40,9 +40,9 @@ void JobMaster::State::tick() {
   if (phase_ == Phase::kEnded) return;
   check_servers();
   for (const Member& member : workers_members_.expire(now()))
-    lose_worker(member.id, true,
-                fmt::format("{} was not heard for {} s", member.name,
-                            options_.member_lease_ns / kSecond));
+    lose_worker(
+        member.id, true,
+        fmt::format("{} was not heard for {} s", member.name, options_.member_lease_ns / kSecond));
   const bool needs_workers = phase_ == Phase::kTraining || phase_ == Phase::kEvaluating;
   if (!workers_.empty() || !needs_workers) no_worker_since_ = now();
   if (needs_workers && now() - no_worker_since_ > options_.workers_deadline_ns)

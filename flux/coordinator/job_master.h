@@ -24,7 +24,7 @@
 namespace flux {
 
 struct JobMasterOptions {
-  uint32_t servers = 1;  // wait for so many before anything is placed
+  uint32_t servers = 1;         // wait for so many before anything is placed
   uint32_t workers_wanted = 1;  // for messages only: workers come and go
   bool fresh = false;
   uint64_t incarnation = 0;  // random, not 0
@@ -35,23 +35,23 @@ struct JobMasterOptions {
   TimeNs member_lease_ns = 5 * kSecond;       // without a report: taken for dead
   TimeNs call_timeout_ns = 60 * kSecond;      // an admin call that nobody answers
   TimeNs block_timeout_floor_ns = 30 * kSecond;
-  TimeNs lease_hold_ns = 2 * kSecond;         // a request with nothing to lease is held so long
-  TimeNs drain_deadline_ns = 30 * kSecond;    // workers to leave after a stop
+  TimeNs lease_hold_ns = 2 * kSecond;       // a request with nothing to lease is held so long
+  TimeNs drain_deadline_ns = 30 * kSecond;  // workers to leave after a stop
   TimeNs tick_ns = 50 * kMillisecond;
 };
 
 // How it ended.
 struct JobOutcome {
-  Status status;          // ok: complete or stopped
-  bool complete = false;  // every pass closed (and tested)
+  Status status;                   // ok: complete or stopped
+  bool complete = false;           // every pass closed (and tested)
   std::vector<ClosedPass> passes;  // closed, and the open one as "open"
-  uint64_t partly = 0;    // examples of the open pass that only some shards have
-  JobTotals totals;       // over all servers
+  uint64_t partly = 0;             // examples of the open pass that only some shards have
+  JobTotals totals;                // over all servers
   std::vector<JobTotals> servers;  // each
   WorkerReport sum;                // over all workers
   JobStatus last;
   std::string resumed_from, model;  // checkpoint paths
-  Status evaluation;  // of the test, if it failed: the training is saved and counted
+  Status evaluation;                // of the test, if it failed: the training is saved and counted
   uint64_t rows = 0;
   double train_s = 0;
 };

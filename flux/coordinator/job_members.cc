@@ -15,10 +15,11 @@ void JobMaster::State::join_worker(const JoinRequest& request,
     const auto differences = model_differences(plan_.model, request.model);
     if (!differences.empty()) {
       say(fmt::format("refused {} ({}): it has another model: {}", request.name, request.host,
-                      join(differences, "; ")));
-      return done(invalid("the coordinator of job {} has another model (first its value, then "
-                          "this worker's):\n  {}",
-                          plan_.name, join(differences, "\n  ")));
+                      flux::join(differences, "; ")));
+      return done(
+          invalid("the coordinator of job {} has another model (first its value, then "
+                  "this worker's):\n  {}",
+                  plan_.name, flux::join(differences, "\n  ")));
     }
   }
   if (!map_ || phase_ == Phase::kJoining || phase_ == Phase::kLoading)
@@ -46,8 +47,8 @@ void JobMaster::State::report_worker(WorkerId worker, const WorkerReport& report
                                      const std::function<void(Result<ReportAnswer>)>& done) {
   const auto at = workers_.find(worker);
   if (at == workers_.end() || !workers_members_.renew(worker, now()))
-    return done(error(Code::kStale, "worker {} is not a member of job {} any more", worker,
-                      plan_.name));
+    return done(
+        error(Code::kStale, "worker {} is not a member of job {} any more", worker, plan_.name));
   Worker& w = at->second;
   if (report.examples >= w.report.examples) w.report = report;
   if (now() - w.rate_time >= kSecond) {
@@ -114,21 +115,24 @@ void JobMaster::State::lose_worker(WorkerId id, bool died, const std::string& wh
     ++workers_lost_;
     say(fmt::format("lost {}: {}; its blocks go to others", worker.info.name, why));
   }
-  forget_slots(&worker, error(Code::kStale, "worker {} is not a member of job {} any more", id,
-                              plan_.name));
+  forget_slots(&worker,
+               error(Code::kStale, "worker {} is not a member of job {} any more", id, plan_.name));
   std::erase_if(pending_rounds_, [id](const auto& given) { return given.first.first == id; });
   if (queue_) queue_->release(id, died);
   if (test_queue_) test_queue_->release(id, false);
   if (rounds_)
     for (const SyncRounds::Voided& v : rounds_->remove_worker(id))
-      call_all([this, v](size_t i, ServerAdminPort::Done done) {
-        admin(i)->void_member(options_.incarnation, v.round, v.block, std::move(done));
-      }, [this](const Status& status) { if (!status.is_ok()) fail(status); });
+      call_all(
+          [this, v](size_t i, ServerAdminPort::Done done) {
+            admin(i)->void_member(options_.incarnation, v.round, v.block, std::move(done));
+          },
+          [this](const Status& status) {
+            if (!status.is_ok()) fail(status);
+          });
   skip_poisoned();
 }
 
-void JobMaster::State::worker_gone(const std::string& name, uint64_t boot,
-                                   const std::string& why) {
+void JobMaster::State::worker_gone(const std::string& name, uint64_t boot, const std::string& why) {
   const Member* member = workers_members_.find(name);
   if (member == nullptr || member->boot != boot) return;
   const WorkerId id = member->id;
@@ -145,14 +149,14 @@ void JobMaster::State::join_server(const ServerJoin& request,
   if (!again && phase_ != Phase::kJoining)
     return done(error(Code::kCancelled,
                       "job {} has its {} servers already; a server that came back cannot take part "
-                      "until the job is run again", plan_.name, servers_.size()));
+                      "until the job is run again",
+                      plan_.name, servers_.size()));
   if (!again && known == nullptr && servers_.size() >= options_.servers)
-    return done(error(Code::kCancelled, "job {} has its {} servers already", plan_.name,
-                      servers_.size()));
+    return done(
+        error(Code::kCancelled, "job {} has its {} servers already", plan_.name, servers_.size()));
   const Membership::Joined joined = servers_members_.join(request.name, request.boot, now());
-  const auto at = std::find_if(servers_.begin(), servers_.end(), [&](const ServerEntry& s) {
-    return s.info.name == request.name;
-  });
+  const auto at = std::find_if(servers_.begin(), servers_.end(),
+                               [&](const ServerEntry& s) { return s.info.name == request.name; });
   ServerJoinReply reply;
   reply.server = static_cast<uint32_t>(at - servers_.begin());
   reply.report_every_ms =
@@ -177,8 +181,7 @@ void JobMaster::State::report_server(uint32_t server, uint64_t boot,
   done(phase_ == Phase::kEnded);
 }
 
-void JobMaster::State::server_gone(const std::string& name, uint64_t boot,
-                                   const std::string& why) {
+void JobMaster::State::server_gone(const std::string& name, uint64_t boot, const std::string& why) {
   const Member* member = servers_members_.find(name);
   if (member == nullptr || member->boot != boot) return;
   servers_members_.leave(member->id);
@@ -188,7 +191,8 @@ void JobMaster::State::server_gone(const std::string& name, uint64_t boot,
   }
   fail(error(Code::kUnavailable,
              "lost {}: {}; its rows live on in the last checkpoint: run the job again to go on "
-             "from there", name, why));
+             "from there",
+             name, why));
 }
 
 void JobMaster::State::check_servers() {
@@ -196,8 +200,8 @@ void JobMaster::State::check_servers() {
       now() - started_ > options_.servers_deadline_ns)
     fail(error(Code::kUnavailable,
                "{} of {} servers joined within {} s; start the others: flux server --coordinator "
-               "ADDRESS", servers_.size(), options_.servers,
-               options_.servers_deadline_ns / kSecond));
+               "ADDRESS",
+               servers_.size(), options_.servers, options_.servers_deadline_ns / kSecond));
   if (ended()) return;
   // Standing servers do not report: they are asked.
   for (size_t i = 0; i < options_.standing_servers.size() && map_; ++i) {
@@ -205,12 +209,12 @@ void JobMaster::State::check_servers() {
     if (s.asked || now() - s.seen < options_.member_lease_ns / 5) continue;
     s.asked = true;
     s.admin->totals(options_.incarnation, false, {}, guard([this, i](Result<JobTotals> totals) {
-      servers_[i].asked = false;
-      if (!totals.is_ok()) return;
-      servers_[i].seen = now();
-      const Member* member = servers_members_.find(servers_[i].info.name);
-      if (member != nullptr) servers_members_.renew(member->id, now());
-    }));
+                      servers_[i].asked = false;
+                      if (!totals.is_ok()) return;
+                      servers_[i].seen = now();
+                      const Member* member = servers_members_.find(servers_[i].info.name);
+                      if (member != nullptr) servers_members_.renew(member->id, now());
+                    }));
   }
   if (!map_ && !options_.standing_servers.empty()) return;
   for (const Member& member : servers_members_.expire(now()))
@@ -219,8 +223,8 @@ void JobMaster::State::check_servers() {
     } else {
       fail(error(Code::kUnavailable,
                  "lost {}: it was not heard for {} s; its rows live on in the last checkpoint: run "
-                 "the job again to go on from there", member.name,
-                 options_.member_lease_ns / kSecond));
+                 "the job again to go on from there",
+                 member.name, options_.member_lease_ns / kSecond));
     }
 }
 
@@ -254,7 +258,8 @@ void JobMaster::State::call_all(const std::function<void(size_t, ServerAdminPort
           answer(status.is_ok() ? Result<bool>(true) : Result<bool>(status));
         });
       },
-      guard([then = std::move(then)](const Result<std::vector<bool>>& all) { then(all.status()); }));
+      guard(
+          [then = std::move(then)](const Result<std::vector<bool>>& all) { then(all.status()); }));
 }
 
 void JobMaster::State::ask_marked(const BlockId& section, bool any,
@@ -271,8 +276,8 @@ void JobMaster::State::ask_marked(const BlockId& section, bool any,
         Masks sum(blocks, any ? 0 : ~0U);
         for (const Masks& masks : all.value()) {
           if (masks.size() != blocks)
-            return then(error(Code::kCorrupt, "a server reported {} blocks of {}", masks.size(),
-                              blocks));
+            return then(
+                error(Code::kCorrupt, "a server reported {} blocks of {}", masks.size(), blocks));
           for (uint32_t b = 0; b < blocks; ++b)
             sum[b] = any ? sum[b] | masks[b] : sum[b] & masks[b];
         }

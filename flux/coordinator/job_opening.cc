@@ -57,10 +57,9 @@ void JobMaster::State::open_folder() {
         if (!fresh) {
           FLUX_ASSIGN_OR_RETURN(opened->decisions, log.read());
         }
-        FLUX_ASSIGN_OR_RETURN(
-            opened->term,
-            claim_term(files_, in_output("terms"),
-                       opened->manifest ? opened->manifest->epoch.term : 0));
+        FLUX_ASSIGN_OR_RETURN(opened->term,
+                              claim_term(files_, in_output("terms"),
+                                         opened->manifest ? opened->manifest->epoch.term : 0));
         return opened;
       },
       [this](Result<std::shared_ptr<Opened>> opened) { folder_opened(std::move(opened)); });
@@ -226,19 +225,18 @@ void JobMaster::State::check_epochs(uint16_t phase) {
                if (!marked.is_ok()) return fail(marked.status());
                const auto& masks = marked.value();
                if (std::any_of(masks.begin(), masks.end(), [](uint32_t m) { return m != 0; }))
-                 return fail(invalid(
-                     "pass {} was trained for more than {} epochs already\n"
-                     "set epochs back until the pass is closed, or start over with --fresh",
-                     plan_.passes[pass_], plan_.schedule.epochs));
+                 return fail(
+                     invalid("pass {} was trained for more than {} epochs already\n"
+                             "set epochs back until the pass is closed, or start over with --fresh",
+                             plan_.passes[pass_], plan_.schedule.epochs));
                check_epochs(static_cast<uint16_t>(phase + 1));
              }));
 }
 
 // Verdicts of a former life about this very cut stand.
 void JobMaster::State::mark_decided(size_t i) {
-  while (i < decisions_.size() &&
-         (decisions_[i].kind != "verdict" || decisions_[i].pass != pass_ ||
-          decisions_[i].geometry != geometry_->hash()))
+  while (i < decisions_.size() && (decisions_[i].kind != "verdict" || decisions_[i].pass != pass_ ||
+                                   decisions_[i].geometry != geometry_->hash()))
     ++i;
   if (i == decisions_.size()) return find_section(0);
   ++batches_skipped_;
@@ -279,8 +277,7 @@ void JobMaster::State::find_section(uint32_t section) {
 // Training of this pass begins (again) at `section`.
 void JobMaster::State::train_from(uint32_t section, const std::vector<uint32_t>& marked) {
   const Geometry& geometry = *geometry_;
-  const uint64_t before =
-      geometry.records() * section + (marked.empty() ? 0 : examples_in(marked));
+  const uint64_t before = geometry.records() * section + (marked.empty() ? 0 : examples_in(marked));
   say(fmt::format("pass {}: {} examples x {}, {} blocks, {} batches of {}{}", plan_.passes[pass_],
                   with_commas(geometry.records()), plan_.schedule.sections(),
                   geometry.blocks.size(), with_commas(geometry.batches()), geometry.batch_size,
@@ -288,8 +285,8 @@ void JobMaster::State::train_from(uint32_t section, const std::vector<uint32_t>&
   section_ = section;
   set_phase(Phase::kTraining);
   train_start_ = now();
-  base_examples_ = closed_examples() + before - std::min(closed_examples() + before,
-                                                         sum_reports().examples);
+  base_examples_ =
+      closed_examples() + before - std::min(closed_examples() + before, sum_reports().examples);
   total_examples_ = closed_examples() + geometry.records() * plan_.schedule.sections();
   next_checkpoint_ =
       now() + static_cast<TimeNs>(plan_.checkpoint_every_s * static_cast<double>(kSecond));

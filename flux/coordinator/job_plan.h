@@ -23,12 +23,12 @@ struct JobPlan {
   std::string output;                        // folder
   std::map<std::string, std::string> model;  // as Manifest::model
   uint32_t sparse_shards = 0;
-  uint32_t all_shards = 0;              // dense ones included
-  std::vector<std::string> passes;      // names
+  uint32_t all_shards = 0;          // dense ones included
+  std::vector<std::string> passes;  // names
   Schedule schedule;
-  std::string mode = "async";           // async | half_async | sync
-  bool deterministic = false;           // checkpoints only between blocks
-  double checkpoint_every_s = 60;       // 0: only at the end of a pass
+  std::string mode = "async";      // async | half_async | sync
+  bool deterministic = false;      // checkpoints only between blocks
+  double checkpoint_every_s = 60;  // 0: only at the end of a pass
   uint32_t checkpoint_keep = 2;
   bool key_per_example = false;
   uint32_t slots = 0;

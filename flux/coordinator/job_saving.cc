@@ -45,35 +45,46 @@ void JobMaster::State::save(bool closing, Then then) {
     after_save_.erase(after_save_.begin());
     next();
   };
-  slowly<uint64_t>(
-      [this, self = shared_from_this()] { return store().begin(); },
-      [this, closing, finished](const Result<uint64_t>& number) {
-        if (!number.is_ok()) return finished(number.status());
-        using Saved = std::vector<SavedShard>;
-        fan_out<Saved>(
-            server_names(),
-            [&](size_t i, std::function<void(Result<Saved>)> answer) {
-              admin(i)->save(options_.incarnation, checkpoint_folder_, number.value(),
-                             std::move(answer));
-            },
-            guard([this, closing, finished, n = number.value()](Result<std::vector<Saved>> all) {
-              if (!all.is_ok()) return finished(all.status());
-              Saved saved;
-              for (Saved& part : all.value())
-                std::move(part.begin(), part.end(), std::back_inserter(saved));
-              write_manifest(n, closing, std::move(saved), finished);
-            }));
-      });
+  const uint64_t point = queue_ ? queue_->mark_point() : 0;
+  slowly<uint64_t>([this, self = shared_from_this()] { return store().begin(); },
+                   [this, closing, finished, point](const Result<uint64_t>& number) {
+                     if (!number.is_ok()) return finished(number.status());
+                     using Saved = std::vector<SavedShard>;
+                     fan_out<Saved>(
+                         server_names(),
+                         [&](size_t i, std::function<void(Result<Saved>)> answer) {
+                           admin(i)->save(options_.incarnation, checkpoint_folder_, number.value(),
+                                          std::move(answer));
+                         },
+                         guard([this, closing, finished, point,
+                                n = number.value()](Result<std::vector<Saved>> all) {
+                           if (!all.is_ok()) return abandon(n, all.status(), finished);
+                           Saved saved;
+                           for (Saved& part : all.value())
+                             std::move(part.begin(), part.end(), std::back_inserter(saved));
+                           write_manifest(n, closing, point, std::move(saved), finished);
+                         }));
+                   });
 }
 
-void JobMaster::State::write_manifest(uint64_t number, bool closing, std::vector<SavedShard> saved,
-                                      Then then) {
+void JobMaster::State::abandon(uint64_t number, const Status& why, const Then& then) {
+  slowly<bool>(
+      [this, self = shared_from_this(), number]() -> Result<bool> {
+        return store().abandon(number).is_ok();  // else removed as a leftover at the next start
+      },
+      [why, then](const Result<bool>&) { then(why); });
+}
+
+void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t point,
+                                      std::vector<SavedShard> saved, Then then) {
   std::sort(saved.begin(), saved.end(),
             [](const SavedShard& a, const SavedShard& b) { return a.shard < b.shard; });
   for (size_t s = 0; s < saved.size(); ++s)
     if (saved[s].shard != s || saved.size() != plan_.all_shards)
-      return then(error(Code::kCorrupt, "{} shards were saved of {}", saved.size(),
-                        plan_.all_shards));
+      return abandon(
+          number,
+          error(Code::kCorrupt, "{} shards were saved of {}", saved.size(), plan_.all_shards),
+          then);
   Manifest base;
   base.number = number;
   base.job = plan_.name;
@@ -87,8 +98,8 @@ void JobMaster::State::write_manifest(uint64_t number, bool closing, std::vector
     for (const Decision& d : decisions_)
       if (d.kind == "verdict" && d.pass == pass_ && d.geometry == geometry_->hash())
         skipped += geometry_->batch_records(d.batch.block.block, d.batch.batch);
-    base.closed.push_back({pass_name, geometry_->records(), plan_.schedule.sections(),
-                           geometry_->hash(), skipped});
+    base.closed.push_back(
+        {pass_name, geometry_->records(), plan_.schedule.sections(), geometry_->hash(), skipped});
   } else {
     base.geometry = geometry_->hash();
     base.open_pass = pass_name;
@@ -96,7 +107,6 @@ void JobMaster::State::write_manifest(uint64_t number, bool closing, std::vector
   }
   for (const SavedShard& s : saved)
     base.shards.push_back({{s.name, s.bytes, s.hash}, s.op, s.stream_hash, s.rows});
-  const uint64_t point = queue_ ? queue_->mark_point() : 0;
   slowly<Manifest>(
       [this, self = shared_from_this(), base = std::move(base), closing, geometry = *geometry_,
        pass = pass_]() -> Result<Manifest> {
@@ -134,11 +144,12 @@ void JobMaster::State::close_pass() {
   save(true, [this](const Status& saved) {
     if (ended()) return;
     if (!saved.is_ok())
-      return fail(Status(
-          saved.code(), fmt::format("{}\nthe end of pass {} was not saved; mend this and run again: "
-                                    "training goes on from {}",
-                                    saved.message(), plan_.passes[pass_],
-                                    last_checkpoint_.empty() ? "its start" : last_checkpoint_)));
+      return fail(
+          Status(saved.code(),
+                 fmt::format("{}\nthe end of pass {} was not saved; mend this and run again: "
+                             "training goes on from {}",
+                             saved.message(), plan_.passes[pass_],
+                             last_checkpoint_.empty() ? "its start" : last_checkpoint_)));
     pass_open_ = false;
     queue_.reset();
     call_all(

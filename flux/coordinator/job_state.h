@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "flux/cluster/block_queue.h"
@@ -160,7 +161,9 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   // saving
   void maybe_checkpoint();
   void save(bool closing, Then then);
-  void write_manifest(uint64_t number, bool closing, std::vector<SavedShard> saved, Then then);
+  void write_manifest(uint64_t number, bool closing, uint64_t point, std::vector<SavedShard> saved,
+                      Then then);
+  void abandon(uint64_t number, const Status& why, const Then& then);
   void close_pass();
   uint64_t examples_by_hints() const;
 
@@ -232,13 +235,13 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   // Blocks of a round given to lanes that had just been told to wait.
   std::map<std::pair<WorkerId, uint32_t>, LeaseAnswer> pending_rounds_;
   bool verifying_ = false;  // the shards are asked about the end of a section, or the next one
-  bool hold_ = false;  // no leases while a deterministic checkpoint waits
+  bool hold_ = false;       // no leases while a deterministic checkpoint waits
   uint64_t reissued_ = 0;
   uint64_t batches_skipped_ = 0;
   std::vector<ClosedPass> closed_;
   TimeNs train_start_ = 0;
   TimeNs train_ns_ = 0;
-  uint64_t base_examples_ = 0;       // of the model when this run's training began
+  uint64_t base_examples_ = 0;  // of the model when this run's training began
   uint64_t total_examples_ = 0;
 
   // saving

@@ -44,8 +44,8 @@ void JobMaster::State::waits_now(std::vector<WaitStatus>* out) const {
       break;
     case Phase::kLoading:
     case Phase::kClosing:
-      out->push_back({"coordinator", wait_reason(), since,
-                      until(phase_since_, options_.call_timeout_ns)});
+      out->push_back(
+          {"coordinator", wait_reason(), since, until(phase_since_, options_.call_timeout_ns)});
       break;
     case Phase::kReading:
       out->push_back({"coordinator", wait_reason(), since, -1});
@@ -74,8 +74,9 @@ void JobMaster::State::waits_now(std::vector<WaitStatus>* out) const {
 }
 
 JobStatus JobMaster::State::status() const {
-  static constexpr const char* kNames[] = {"starting",   "loading",  "reading",  "training", "saving",
-                                           "evaluating", "stopping", "stopping", ""};
+  static constexpr const char* kNames[] = {"starting", "loading",  "reading",
+                                           "training", "saving",   "evaluating",
+                                           "stopping", "stopping", ""};
   JobStatus s;
   s.job = plan_.name;
   s.state = phase_ != Phase::kEnded ? kNames[static_cast<size_t>(phase_)]
@@ -116,8 +117,8 @@ JobStatus JobMaster::State::status() const {
     const Member* member = workers_members_.find(id);
     const double seen = member != nullptr ? seconds(now() - member->seen_ns) : -1;
     const uint32_t blocks = queue ? queue->held_by(id) : 0;
-    s.workers.push_back({id, w.info.name, w.info.host, w.info.pid, w.info.lanes, seen, w.rate,
-                         blocks, w.report});
+    s.workers.push_back(
+        {id, w.info.name, w.info.host, w.info.pid, w.info.lanes, seen, w.rate, blocks, w.report});
     s.examples_per_s += w.rate;
   }
   for (uint32_t i = 0; i < servers_.size(); ++i) {

@@ -47,7 +47,7 @@ struct JobStatus {
   ShardEpoch epoch;
   uint32_t pass = 0, passes = 0;
   std::string pass_name;
-  uint32_t section = 0, sections = 0;  // of this pass
+  uint32_t section = 0, sections = 0;                   // of this pass
   size_t todo = 0, pending = 0, applied = 0, done = 0;  // blocks of this section
   uint64_t examples = 0;        // applied over the life of the model, as far as known
   uint64_t examples_total = 0;  // when the passes known so far are closed

@@ -1,6 +1,7 @@
 #include "flux/nn/auc.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace flux {
 
@@ -38,6 +39,32 @@ void BinaryMetrics::clear() {
   std::fill(negative_.begin(), negative_.end(), 0U);
   positives_ = negatives_ = 0;
   loss_sum_ = 0;
+}
+
+void BinaryMetrics::to_sparse(std::vector<uint32_t>* bucket, std::vector<uint32_t>* positive,
+                              std::vector<uint32_t>* negative) const {
+  for (uint32_t b = 0; b < kBuckets; ++b) {
+    if (positive_[b] == 0 && negative_[b] == 0) continue;
+    bucket->push_back(b);
+    positive->push_back(positive_[b]);
+    negative->push_back(negative_[b]);
+  }
+}
+
+bool BinaryMetrics::add_sparse(std::span<const uint32_t> bucket, std::span<const uint32_t> positive,
+                               std::span<const uint32_t> negative, double loss_sum) {
+  if (positive.size() != bucket.size() || negative.size() != bucket.size()) return false;
+  if (!std::isfinite(loss_sum)) return false;
+  for (size_t i = 0; i < bucket.size(); ++i)
+    if (bucket[i] >= kBuckets || (i > 0 && bucket[i] <= bucket[i - 1])) return false;
+  for (size_t i = 0; i < bucket.size(); ++i) {
+    positive_[bucket[i]] += positive[i];
+    negative_[bucket[i]] += negative[i];
+    positives_ += positive[i];
+    negatives_ += negative[i];
+  }
+  loss_sum_ += loss_sum;
+  return true;
 }
 
 double BinaryMetrics::auc() const {

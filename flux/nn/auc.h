@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace flux {
@@ -15,6 +16,12 @@ class BinaryMetrics {
   void add(const float* labels, const float* predictions, uint32_t n, double loss_sum);
   void merge(const BinaryMetrics& other);
   void clear();
+  // The buckets that are not empty, as they travel between roles: equal lengths, rising buckets.
+  void to_sparse(std::vector<uint32_t>* bucket, std::vector<uint32_t>* positive,
+                 std::vector<uint32_t>* negative) const;
+  // Adds what to_sparse() gave elsewhere; false, and nothing added, if it cannot have come from it.
+  bool add_sparse(std::span<const uint32_t> bucket, std::span<const uint32_t> positive,
+                  std::span<const uint32_t> negative, double loss_sum);
   uint64_t examples() const { return positives_ + negatives_; }
   // 0.5 when only one class was seen.
   double auc() const;

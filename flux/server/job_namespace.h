@@ -1,13 +1,13 @@
 // JobNamespace: one job on a server, and the verbs of its coordinator, done at once.
 //
-// LocalAdmin and the server's rpc service are thin shells around this class: they choose the thread,
-// it does the work. Everything that a coordinator may repeat after a lost answer may be repeated.
-// ServerJobs: the namespaces of one server process, by incarnation; it is the ServerPort that pulls
-// and pushes go to, each to the job that it names.
-// Threads: any, but load() may not run beside pulls and pushes of the same job. Verbs that touch
-// files or every row (load, save, totals) are slow: not for an event loop.
-// Ownership: a namespace is shared, so that a job that is closed lives on until its last call ends.
-// Failure: kStale (an incarnation that is not here, an older term), else what the server says.
+// LocalAdmin and the server's rpc service are thin shells around this class: they choose the
+// thread, it does the work. Everything that a coordinator may repeat after a lost answer may be
+// repeated. ServerJobs: the namespaces of one server process, by incarnation; it is the ServerPort
+// that pulls and pushes go to, each to the job that it names. Threads: any, but load() may not run
+// beside pulls and pushes of the same job. Verbs that touch files or every row (load, save, totals)
+// are slow: not for an event loop. Ownership: a namespace is shared, so that a job that is closed
+// lives on until its last call ends. Failure: kStale (an incarnation that is not here, an older
+// term), else what the server says.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ class JobNamespace {
   const OpenJob& job() const { return job_; }
   Server* server() const { return server_.get(); }
 
-  // Reads every owned shard of a checkpoint. Repeating the same load is fine; after a failed one the
-  // job must be opened anew.
+  // Reads every owned shard of a checkpoint. Repeating the same load is fine; after a failed one
+  // the job must be opened anew.
   Status load(const LoadJob& load);
   Status open_pass(uint32_t pass, uint64_t geometry);
   Status close_below(uint32_t pass);

@@ -13,11 +13,7 @@ Status Server::open_pass(uint32_t pass, uint64_t geometry) {
 }
 
 void Server::close_below(uint32_t pass) {
-  for (const ShardId owned : owned_) {
-    Shard& shard = *shards_[owned];
-    const std::lock_guard lock(shard.mutex);
-    shard.replica.close_below(pass);
-  }
+  change_shards([&](Shard* shard, Replies*) { shard->replica.close_below(pass); });
 }
 
 std::vector<uint32_t> Server::marked_by_all(const BlockId& section, uint32_t blocks) const {
@@ -71,26 +67,22 @@ Status Server::mark(uint64_t geometry, std::span<const BatchId> ids, Verdict ver
   if (verdict == Verdict::kApplied || static_cast<uint32_t>(verdict) >= kVerdicts)
     return invalid("mark: only a push makes a batch applied");
   PushClaim claim{options_.incarnation, geometry, {}, verdict};
-  // First everybody is asked, so that a conflict leaves no half-marked batch behind.
-  for (const bool write : {false, true})
-    for (const ShardId owned : owned_) {
-      Shard& shard = *shards_[owned];
-      const std::lock_guard lock(shard.mutex);
-      for (const BatchId& id : ids) {
-        claim.ids = {id};
-        bool has_it = false;
-        FLUX_RETURN_IF_ERROR(check_mark(shard.replica, claim, &has_it));
-        if (write && !has_it) shard.replica.commit(claim, 0);
-      }
+  Status status;
+  const auto mark_shard = [&](Shard* shard, bool write) {
+    for (size_t i = 0; i < ids.size() && status.is_ok(); ++i) {
+      claim.ids = {ids[i]};
+      bool has_it = false;
+      status = check_mark(shard->replica, claim, &has_it);
+      if (status.is_ok() && write && !has_it) shard->replica.commit(claim, 0);
     }
-  return Status::ok();
-}
-
-void Server::seal() {
+  };
+  // First everybody is asked, so that a conflict leaves no half-marked batch behind.
   for (const ShardId owned : owned_) {
     const std::lock_guard lock(shards_[owned]->mutex);
-    shards_[owned]->replica.seal();
+    mark_shard(shards_[owned].get(), false);
   }
+  if (status.is_ok()) change_shards([&](Shard* shard, Replies*) { mark_shard(shard, true); });
+  return status;
 }
 
 }  // namespace flux

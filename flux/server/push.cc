@@ -51,6 +51,7 @@ ShardAnswer Server::push_one(const PushRequest& request, size_t i) {
 
 void Server::push(const PushRequest& request, std::function<void(const PushReply&)> done) {
   pushes_.fetch_add(1, std::memory_order_relaxed);
+  if (request.step != nullptr) return push_sync(request, std::move(done));
   PushReply reply;
   reply.answers.reserve(request.shards.size());
   for (size_t i = 0; i < request.shards.size(); ++i) {

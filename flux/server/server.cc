@@ -10,11 +10,12 @@ Status Server::check_options(const ServerOptions& options) {
   if (options.shards < 1 || options.shards > 65536)
     return invalid("shards: {} is not between 1 and 65536", options.shards);
   const uint64_t total = options.shards + uint64_t{dense_shard_count(options.parameters)};
-  for (size_t i = 0; i < options.owned.size(); ++i) {
-    const ShardId id = options.owned[i];
-    if (id >= total) return invalid("shard {} for a server of a job with {} shards", id, total);
-    if (i > 0 && options.owned[i - 1] >= id)
-      return invalid("the shards of a server must rise; {} follows {}", id, options.owned[i - 1]);
+  const std::vector<ShardId> owned = options.owned.value_or(std::vector<ShardId>());
+  for (size_t i = 0; i < owned.size(); ++i) {
+    if (owned[i] >= total)
+      return invalid("shard {} for a server of a job with {} shards", owned[i], total);
+    if (i > 0 && owned[i - 1] >= owned[i])
+      return invalid("the shards of a server must rise; {} follows {}", owned[i], owned[i - 1]);
   }
   return Status::ok();
 }
@@ -37,11 +38,9 @@ void Server::build_shards() {
   std::vector<std::shared_ptr<RowArena>> arenas;
   for (const TableOptions& table : options_.tables) arenas.push_back(make_row_arena(table));
   shards_.resize(options_.shards + dense_shard_count(options_.parameters));
-  owned_ = options_.owned;
-  if (owned_.empty()) {
-    owned_.resize(shards_.size());
-    std::iota(owned_.begin(), owned_.end(), 0U);
-  }
+  owned_.resize(shards_.size());
+  std::iota(owned_.begin(), owned_.end(), 0U);
+  if (options_.owned) owned_ = *options_.owned;
   for (const ShardId id : owned_) shards_[id] = build_shard(id, arenas);
 }
 
@@ -86,8 +85,7 @@ ServerTotals Server::totals() const {
     }
     if (!shard.dense) continue;
     const uint64_t examples = shard.dense->examples();
-    sum.dense_examples_min =
-        sum.has_dense ? std::min(sum.dense_examples_min, examples) : examples;
+    sum.dense_examples_min = sum.has_dense ? std::min(sum.dense_examples_min, examples) : examples;
     sum.dense_examples_max = std::max(sum.dense_examples_max, examples);
     sum.has_dense = true;
   }

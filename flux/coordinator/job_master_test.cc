@@ -1,0 +1,471 @@
+// JobMaster on a clock of the test's own, with servers that are ledgers only: real files, real
+// checkpoints and audits, workers played by the test.
+#include "flux/coordinator/job_master.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <queue>
+
+#include <gtest/gtest.h>
+
+#include "flux/checkpoint/store.h"
+#include "flux/coordinator/decision_log.h"
+
+namespace flux {
+namespace {
+
+constexpr uint32_t kShards = 4;
+
+class ManualClock final : public Executor, public Offload {
+ public:
+  TimeNs now_ns() const override { return now_; }
+  void post(TimeNs delay_ns, std::function<void()> task) override {
+    tasks_.emplace(std::make_pair(now_ + delay_ns, order_++), std::move(task));
+  }
+  void run(std::function<void()> work, std::function<void()> done) override {
+    post(kMillisecond, [work, done] {
+      work();
+      done();
+    });
+  }
+  void advance(TimeNs ns) {
+    const TimeNs end = now_ + ns;
+    while (!tasks_.empty() && tasks_.begin()->first.first <= end) {
+      auto node = tasks_.extract(tasks_.begin());
+      now_ = std::max(now_, node.key().first);
+      node.mapped()();
+    }
+    now_ = end;
+  }
+
+ private:
+  TimeNs now_ = kSecond;
+  uint64_t order_ = 0;
+  std::map<std::pair<TimeNs, uint64_t>, std::function<void()>> tasks_;
+};
+
+Geometry make_geometry(uint32_t blocks) {
+  Geometry g;
+  g.format = "criteo_tsv";
+  g.batch_size = 10;
+  g.files = {{"a.tsv", blocks * 50ULL, blocks * 20ULL, false}};
+  for (uint32_t b = 0; b < blocks; ++b) g.blocks.push_back({0, b * 50, b * 50 + 50, b * 20, 20});
+  return g;
+}
+
+// Shards without rows: what they have is in their ledgers, and in the checkpoints they write.
+class LedgerServer final : public ServerAdminPort {
+ public:
+  explicit LedgerServer(ManualClock* clock) : clock_(clock) {}
+  void open_job(OpenJob job, Done done) override {
+    images.clear();
+    for (const ShardId s : job.shards) {
+      images[s].shards = kShards;
+      images[s].replica = ShardReplica(s, job.incarnation, job.epoch);
+    }
+    later(done, Status::ok());
+  }
+  void load(uint64_t incarnation, LoadJob load, Done done) override {
+    const CheckpointStore store(load.folder);
+    const auto manifest = store.load(load.number);
+    for (const ShardToLoad& s : load.shards) {
+      auto image = store.read_shard(manifest.value(), s.shard);
+      EXPECT_TRUE(image.is_ok());
+      images[s.shard] = image.value();
+      images[s.shard].replica.set_incarnation(incarnation);
+      images[s.shard].replica.close_below(load.closed_below);
+    }
+    later(done, Status::ok());
+  }
+  void open_pass(uint64_t, uint32_t pass, uint64_t geometry, Done done) override {
+    Status status;
+    for (auto& [s, image] : images)
+      if (status.is_ok()) status = image.replica.open_pass(pass, geometry);
+    later(done, status);
+  }
+  void close_below(uint64_t, uint32_t pass, Done done) override {
+    for (auto& [s, image] : images) image.replica.close_below(pass);
+    later(done, Status::ok());
+  }
+  void marked(uint64_t, BlockId section, uint32_t blocks, bool any,
+              std::function<void(Result<std::vector<uint32_t>>)> done) override {
+    std::vector<uint32_t> masks(blocks, any ? 0 : ~0U);
+    for (auto& [s, image] : images)
+      for (section.block = 0; section.block < blocks; ++section.block) {
+        const uint32_t m = image.replica.ledger().marked(section);
+        masks[section.block] = any ? masks[section.block] | m : masks[section.block] & m;
+      }
+    clock_->post(kMillisecond, [done, masks] { done(masks); });
+  }
+  void mark(uint64_t, uint64_t, std::vector<BatchId> ids, Verdict verdict, Done done) override {
+    for (const BatchId& id : ids) apply(id, verdict);
+    later(done, Status::ok());
+  }
+  void void_member(uint64_t, uint64_t round, BlockId block, Done done) override {
+    voided.emplace_back(round, block.block);
+    later(done, Status::ok());
+  }
+  void save(uint64_t, std::string folder, uint64_t number,
+            std::function<void(Result<std::vector<SavedShard>>)> done) override {
+    std::vector<SavedShard> saved;
+    for (auto& [s, image] : images) {
+      const std::string name = fmt::format("shard-{:05}", s);
+      const auto file = CheckpointStore(folder).add(number, name, encode_shard(image));
+      EXPECT_TRUE(file.is_ok());
+      saved.push_back({s, name, file.value().bytes, file.value().hash, image.replica.op(),
+                       image.replica.stream_hash(), 0});
+    }
+    ++saves;
+    clock_->post(kMillisecond, [done, saved] { done(saved); });
+  }
+  void totals(uint64_t, bool, std::vector<ExpectedCount>,
+              std::function<void(Result<JobTotals>)> done) override {
+    clock_->post(kMillisecond, [done] { done(JobTotals{}); });
+  }
+  void close_job(uint64_t, Done done) override { later(done, Status::ok()); }
+
+  void apply(const BatchId& id, Verdict verdict = Verdict::kApplied) {
+    for (auto& [s, image] : images) {
+      const uint64_t geometry = image.replica.geometry(id.block.pass);
+      const PushClaim claim{image.replica.incarnation(), geometry, {id}, verdict};
+      if (image.replica.judge(claim, image.replica.epoch()).answer == Answer::kApplied)
+        image.replica.commit(claim, 1);
+    }
+  }
+  std::map<ShardId, ShardImage> images;
+  std::vector<std::pair<uint64_t, uint32_t>> voided;
+  int saves = 0;
+
+ private:
+  void later(Done done, const Status& status) {
+    clock_->post(kMillisecond, [done, status] { done(status); });
+  }
+  ManualClock* clock_;
+};
+
+class JobMasterTest : public testing::Test, public JobEvents {
+ protected:
+  JobMasterTest() {
+    std::string folder = (std::filesystem::temp_directory_path() / "flux_master_XXXXXX").string();
+    plan_.output = mkdtemp(folder.data());
+    plan_.name = "test";
+    plan_.sparse_shards = plan_.all_shards = kShards;
+    plan_.passes = {"a"};
+    plan_.checkpoint_every_s = 0;
+    plan_.scan = [this](uint32_t, const std::atomic<bool>*) { return make_geometry(blocks_); };
+    plan_.check_frozen = [](uint32_t, const Geometry&) { return Result<std::string>(""); };
+    plan_.scan_test = [](const std::atomic<bool>*) { return make_geometry(1); };
+    options_.servers = 2;
+  }
+  ~JobMasterTest() override { std::filesystem::remove_all(plan_.output); }
+
+  void say(const std::string& line) override { said_ += line + "\n"; }
+  void finished(const JobOutcome& outcome) override { outcome_ = outcome; }
+
+  // A coordinator over two servers; joins them unless told not to.
+  void begin(bool join_servers = true) {
+    outcome_.reset();
+    options_.incarnation = ++incarnation_;
+    servers_ = {std::make_shared<LedgerServer>(&clock_), std::make_shared<LedgerServer>(&clock_)};
+    master_ = std::make_unique<JobMaster>(
+        plan_, options_, &clock_, &clock_, &real_files(),
+        [this](const std::string& address) { return servers_[address == "s0" ? 0 : 1]; }, this);
+    master_->start();
+    for (int i = 0; i < 2 && join_servers; ++i)
+      master_->join(ServerJoin{fmt::format("server-{}", i), 7, fmt::format("s{}", i), "", 0},
+                    [](const Result<ServerJoinReply>& r) { EXPECT_TRUE(r.is_ok()); });
+    clock_.advance(100 * kMillisecond);
+    keep_alive();
+  }
+  void keep_alive() {
+    for (uint32_t i = 0; i < 2; ++i) master_->report(i, 7, [](const Result<bool>&) {});
+  }
+  void pass_time(TimeNs ns) {
+    for (; ns > 0; ns -= kSecond) {
+      keep_alive();
+      clock_.advance(std::min(ns, kSecond));
+    }
+  }
+  WorkerId join(const std::string& name, uint64_t boot = 1, uint32_t lanes = 1) {
+    Result<JoinReply> reply = invalid("no answer");
+    JoinRequest request;
+    request.name = name;
+    request.boot = boot;
+    request.lanes = lanes;
+    master_->join(request, [&](Result<JoinReply> r) { reply = std::move(r); });
+    EXPECT_TRUE(reply.is_ok()) << reply.status().message();
+    return reply.is_ok() ? reply.value().worker : 0;
+  }
+  // Asks and waits a little; kUnavailable: held back.
+  Result<LeaseAnswer> ask(LeaseRequest request, TimeNs wait = 100 * kMillisecond) {
+    auto answer = std::make_shared<Result<LeaseAnswer>>(error(Code::kUnavailable, "held back"));
+    master_->lease(std::move(request), [answer](Result<LeaseAnswer> a) { *answer = std::move(a); });
+    clock_.advance(wait);
+    return *answer;
+  }
+  Result<LeaseAnswer> lease(WorkerId worker, std::vector<BatchId> applied = {}, uint32_t lane = 0) {
+    LeaseRequest request;
+    request.worker = worker;
+    request.lane = lane;
+    request.seq = ++seq_[{worker, lane}];
+    request.applied = std::move(applied);
+    return ask(request);
+  }
+  static std::vector<BatchId> batches(const BlockLease& lease) {
+    std::vector<BatchId> ids;
+    for (uint8_t b = 0; b < lease.batches; ++b)
+      if (((lease.skip_mask >> b) & 1) == 0)
+        ids.push_back({lease.id, b, static_cast<uint8_t>(lease.batches)});
+    return ids;
+  }
+  std::vector<BatchId> train(const BlockLease& lease) {
+    const std::vector<BatchId> ids = batches(lease);
+    for (const BatchId& id : ids)
+      for (const auto& server : servers_) server->apply(id);
+    return ids;
+  }
+  // Trains until the job has ended; returns how many batches it took.
+  size_t train_all(WorkerId worker, std::vector<BatchId> done = {}) {
+    size_t trained = done.size();
+    for (int i = 0; i < 200 && !outcome_; ++i) {
+      keep_alive();
+      const auto answer = lease(worker, done);
+      done.clear();
+      if (!answer.is_ok()) continue;
+      if (answer.value().kind == LeaseAnswer::Kind::kEnd) break;
+      if (answer.value().kind != LeaseAnswer::Kind::kBlock) continue;
+      done = train(answer.value().lease);
+      trained += done.size();
+    }
+    clock_.advance(kSecond);
+    return trained;
+  }
+  bool ended_well() const { return outcome_ && outcome_->status.is_ok(); }
+
+  JobPlan plan_;
+  JobMasterOptions options_;
+  uint32_t blocks_ = 5;
+  uint64_t incarnation_ = 100;
+  ManualClock clock_;
+  std::vector<std::shared_ptr<LedgerServer>> servers_;
+  std::unique_ptr<JobMaster> master_;
+  std::map<std::pair<WorkerId, uint32_t>, uint64_t> seq_;
+  std::string said_;
+  uint64_t boot_ = 1;
+  std::optional<JobOutcome> outcome_;
+};
+
+TEST_F(JobMasterTest, TrainsEveryBatchOnceOverTwoEpochsAndClosesThePass) {
+  plan_.schedule.epochs = 2;
+  begin();
+  EXPECT_EQ(servers_[0]->images.size() + servers_[1]->images.size(), kShards);
+  EXPECT_EQ(train_all(join("w0")), 2U * 5 * 2);
+  ASSERT_TRUE(ended_well()) << said_;
+  EXPECT_TRUE(outcome_->complete);
+  ASSERT_EQ(outcome_->passes.size(), 1U);
+  EXPECT_EQ(outcome_->passes[0].records * outcome_->passes[0].repeats, 200U);
+  EXPECT_EQ(CheckpointStore(plan_.output + "/checkpoints").load_newest().value().closed.size(), 1U);
+}
+
+TEST_F(JobMasterTest, ALostReplyLosesNoBlock) {
+  begin();
+  const WorkerId w = join("w0");
+  LeaseRequest request;
+  request.worker = w;
+  request.seq = 1;
+  const auto first = ask(request), again = ask(request);
+  ASSERT_TRUE(first.is_ok() && again.is_ok());
+  EXPECT_EQ(first.value().lease.id, again.value().lease.id);
+  EXPECT_EQ(master_->status().pending, 1U);
+  request.seq = 2;
+  EXPECT_NE(ask(request).value().lease.id, first.value().lease.id);
+}
+
+TEST_F(JobMasterTest, BlocksOfADeadWorkerGoToAnother) {
+  begin();
+  const WorkerId dead = join("w0");
+  ASSERT_EQ(lease(dead).value().kind, LeaseAnswer::Kind::kBlock);
+  ASSERT_EQ(lease(dead).value().kind, LeaseAnswer::Kind::kBlock);
+  pass_time(options_.member_lease_ns + kSecond);
+  EXPECT_EQ(lease(dead).status().code(), Code::kStale);
+  EXPECT_EQ(train_all(join("w1")), 5U * 2);
+  ASSERT_TRUE(ended_well()) << said_;
+  EXPECT_NE(said_.find("lost w0"), std::string::npos);
+}
+
+TEST_F(JobMasterTest, HintsThatLieDoNotCloseASection) {
+  begin();
+  const WorkerId w = join("w0");
+  std::vector<BatchId> said;
+  for (int i = 0; i < 5; ++i) said = batches(lease(w, said).value().lease);  // no shard has it
+  const auto again = lease(w, said);
+  EXPECT_EQ(master_->status().state, "training");
+  ASSERT_TRUE(again.is_ok());
+  EXPECT_EQ(train_all(w, train(again.value().lease)), 5U * 2);
+  EXPECT_TRUE(ended_well());
+}
+
+TEST_F(JobMasterTest, StopSavesAndTheNextRunTrainsTheRest) {
+  begin();
+  WorkerId w = join("w0");
+  const auto done = train(lease(w).value().lease);
+  const auto held = lease(w, done);
+  master_->stop("asked to");
+  EXPECT_EQ(master_->status().state, "stopping");
+  bool stop = false;
+  master_->report(w, {}, [&](const Result<ReportAnswer>& a) { stop = a.value().stop; });
+  EXPECT_TRUE(stop);
+  LeaseRequest last;
+  last.worker = w;
+  last.applied = train(held.value().lease);
+  master_->leave(last, {}, Status::ok(), [](const Status&) {});
+  clock_.advance(kSecond);
+  ASSERT_TRUE(ended_well()) << said_;
+  EXPECT_FALSE(outcome_->complete);
+  EXPECT_EQ(outcome_->passes.back().records, 40U);
+
+  begin();
+  seq_.clear();
+  EXPECT_EQ(train_all(join("w0", 2)), 3U * 2);
+  ASSERT_TRUE(ended_well()) << said_;
+  EXPECT_TRUE(outcome_->complete);
+  EXPECT_FALSE(outcome_->resumed_from.empty());
+}
+
+TEST_F(JobMasterTest, ABatchOnWhichWorkersDieAloneIsSkippedAndThatStays) {
+  blocks_ = 2;
+  begin();
+  const BatchId poison{{0, 0, 0, 1}, 1, 2};
+  std::vector<BatchId> done;
+  int deaths = 0;
+  WorkerId w = join("w", 1);
+  for (uint64_t i = 0; i < 400 && !outcome_; ++i) {
+    keep_alive();
+    const auto answer = lease(w, done);
+    done.clear();
+    if (!answer.is_ok() || answer.value().kind != LeaseAnswer::Kind::kBlock) continue;
+    const auto ids = batches(answer.value().lease);
+    if (std::find(ids.begin(), ids.end(), poison) == ids.end()) {
+      done = train(answer.value().lease);
+      continue;
+    }
+    ++deaths;
+    master_->worker_gone("w", i == 0 ? 1 : boot_, "killed by signal 11");
+    boot_ = i + 2;
+    w = join("w", boot_);
+  }
+  clock_.advance(kSecond);
+  ASSERT_TRUE(ended_well()) << said_;
+  EXPECT_EQ(deaths, 2 + 3);
+  EXPECT_EQ(outcome_->passes[0].skipped_examples, 10U);
+  EXPECT_NE(said_.find("skipped pass 0 phase 0 epoch 0 block 1"), std::string::npos) << said_;
+  const auto log = DecisionLog(&real_files(), plan_.output + "/coordinator.log").read();
+  ASSERT_TRUE(log.is_ok());
+  EXPECT_EQ(std::count_if(log.value().begin(), log.value().end(),
+                          [&](const Decision& d) { return d.batch == poison; }),
+            1);
+}
+
+TEST_F(JobMasterTest, SyncGivesOneRoundToAllAndVoidsTheDead) {
+  plan_.mode = "sync";
+  begin();
+  const WorkerId a = join("a"), b = join("b");
+  auto held = std::make_shared<std::optional<LeaseAnswer>>();
+  LeaseRequest request;
+  request.worker = a;
+  request.seq = ++seq_[{a, 0}];
+  master_->lease(request, [held](const Result<LeaseAnswer>& r) { *held = r.value(); });
+  clock_.advance(100 * kMillisecond);
+  EXPECT_FALSE(held->has_value());  // b is not there yet
+  const auto to_b = lease(b);
+  ASSERT_TRUE(held->has_value() && to_b.is_ok());
+  EXPECT_EQ((*held)->round, to_b.value().round);
+  EXPECT_EQ((*held)->round.members.size(), 2U);
+  master_->worker_gone("b", 1, "killed");
+  clock_.advance(100 * kMillisecond);
+  ASSERT_EQ(servers_[0]->voided.size(), 1U);
+  EXPECT_EQ(servers_[0]->voided[0].second, to_b.value().lease.id.block);
+  const auto done = train((*held)->lease);
+  const auto next = lease(a, done);
+  ASSERT_TRUE(next.is_ok());
+  EXPECT_EQ(next.value().round.members.size(), 1U);
+}
+
+TEST_F(JobMasterTest, EveryWaitHasAnEnd) {
+  begin(false);
+  EXPECT_EQ(master_->status().waits.at(0).what, "for 2 more server(s) to join");
+  clock_.advance(options_.servers_deadline_ns + kSecond);
+  ASSERT_TRUE(outcome_);
+  EXPECT_NE(outcome_->status.message().find("0 of 2 servers joined"), std::string::npos);
+
+  begin();
+  EXPECT_EQ(master_->status().waits.at(0).what, "for a worker to join");
+  pass_time(options_.workers_deadline_ns + 2 * kSecond);
+  ASSERT_TRUE(outcome_);
+  EXPECT_NE(outcome_->status.message().find("no worker"), std::string::npos);
+
+  begin();
+  clock_.advance(options_.member_lease_ns + kSecond);  // servers are silent
+  ASSERT_TRUE(outcome_);
+  EXPECT_NE(outcome_->status.message().find("lost server-"), std::string::npos);
+}
+
+TEST_F(JobMasterTest, DeterministicCheckpointsFallBetweenBlocks) {
+  plan_.deterministic = true;
+  plan_.checkpoint_every_s = 1;
+  begin();
+  const WorkerId w = join("w0");
+  const auto first = lease(w);
+  pass_time(3 * kSecond);
+  EXPECT_EQ(servers_[0]->saves, 0);  // a block is out
+  const auto second = lease(w, train(first.value().lease));
+  EXPECT_EQ(servers_[0]->saves, 1);
+  EXPECT_TRUE(second.is_ok());
+}
+
+TEST_F(JobMasterTest, TestBlocksAreLeasedAndCountedOnce) {
+  plan_.has_test = true;
+  begin();
+  const WorkerId w = join("w0");
+  std::vector<BatchId> done;
+  std::vector<EvalReport> evaluated;
+  for (int i = 0; i < 50 && !outcome_; ++i) {
+    LeaseRequest request;
+    request.worker = w;
+    request.seq = static_cast<uint64_t>(i) + 1;
+    request.applied = done;
+    request.evaluated = evaluated;
+    if (!evaluated.empty()) request.evaluated.push_back(evaluated[0]);  // twice
+    const auto answer = ask(request);
+    done.clear();
+    evaluated.clear();
+    if (!answer.is_ok()) continue;
+    if (answer.value().kind == LeaseAnswer::Kind::kBlock) done = train(answer.value().lease);
+    if (answer.value().kind == LeaseAnswer::Kind::kEvaluate)
+      for (const BatchId& id : batches(answer.value().lease))
+        evaluated.push_back({id, 5.0, {10, 20}, {1, 4}, {4, 1}});
+  }
+  clock_.advance(kSecond);
+  ASSERT_TRUE(ended_well()) << said_;
+  EXPECT_TRUE(outcome_->complete);
+  EXPECT_NE(said_.find("test: 20 examples, AUC 0.80000, log loss 0.50000"), std::string::npos)
+      << said_;
+}
+
+TEST_F(JobMasterTest, AWorkerWithAnotherModelIsRefusedWithTheDifference) {
+  plan_.model = {{"tables.e.dim", "10"}};
+  begin();
+  JoinRequest request;
+  request.name = "w9";
+  request.model = {{"tables.e.dim", "16"}};
+  Status refused;
+  master_->join(request, [&](const Result<JoinReply>& r) { refused = r.status(); });
+  EXPECT_EQ(refused.code(), Code::kInvalid);
+  EXPECT_NE(refused.message().find("tables.e.dim"), std::string::npos);
+  EXPECT_NE(said_.find("refused w9"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace flux
