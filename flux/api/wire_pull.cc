@@ -112,7 +112,8 @@ Status decode_pull(std::string_view control, std::span<const std::byte> payload,
   out->request = {};
   out->request.incarnation = in.incarnation();
   out->request.shards = out->shards_;
-  out->request.keys = {reinterpret_cast<const uint64_t*>(payload.data()), out->begin_.data()};
+  out->request.keys = {reinterpret_cast<const uint64_t*>(payload.data()), out->begin_.data(),
+                       static_cast<uint32_t>(out->keys)};
   out->request.tables = out->tables_;
   out->request.dense_parts = out->dense_parts_;
   return Status::ok();

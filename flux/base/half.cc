@@ -21,7 +21,7 @@ uint16_t fp16_scalar(float value) {
   // In units of the last place that fp16 has at this size; 2^-24 for subnormal numbers.
   int exponent = 0;
   (void)std::frexp(size, &exponent);
-  const int last = exponent - 11 < -24 ? -24 : exponent - 11;
+  const int last = size == 0 || exponent - 11 < -24 ? -24 : exponent - 11;
   const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(size, -last)));
   // 1024 units or more carry the hidden bit, which moves the exponent by one: so does a carry.
   const uint32_t above = static_cast<uint32_t>(last + 24) << 10;
