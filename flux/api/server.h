@@ -63,6 +63,8 @@ struct PushRequest {
 
 struct PushReply {
   std::vector<ShardAnswer> answers;  // one per shard asked
+  // Not ok: no answers came (kUnavailable: lost on the way, perhaps applied; else refused).
+  Status status;
 };
 
 class ServerPort {

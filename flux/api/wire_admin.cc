@@ -27,7 +27,10 @@ std::string encode_message(const OpenJob& m) {
 Status decode_message(std::string_view bytes, OpenJob* m) {
   wire::OpenJob in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "open_job", &in));
-  *m = {in.name(), take_job(in.job()), in.incarnation(), take_epoch(in.epoch()),
+  *m = {in.name(),
+        take_job(in.job()),
+        in.incarnation(),
+        take_epoch(in.epoch()),
         {in.shards().begin(), in.shards().end()}};
   if (m->name.empty() || m->incarnation == 0)
     return invalid("open_job: a job has a name and an incarnation that is not 0");
@@ -214,7 +217,8 @@ Status decode_message(std::string_view bytes, TotalsRequest* m) {
   wire::Totals in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "totals", &in));
   *m = {in.incarnation(), in.rows(), {}};
-  for (const wire::ExpectedCount& c : in.expected()) m->expected.push_back({c.records(), c.repeats()});
+  for (const wire::ExpectedCount& c : in.expected())
+    m->expected.push_back({c.records(), c.repeats()});
   return Status::ok();
 }
 

@@ -4,8 +4,8 @@
 //   pull reply     rows of each table, then the range of each dense shard asked for
 //   push request   keys, counts, gradients of each table, gradient of each dense shard's range
 //
-// Keys are u64, counts u32, the rest fp32, fp16 or bf16; little-endian; shards in rising order; each
-// section padded with zeros to 64 bytes, so that a receiver uses it where it lies. The sender
+// Keys are u64, counts u32, the rest fp32, fp16 or bf16; little-endian; shards in rising order;
+// each section padded with zeros to 64 bytes, so that a receiver uses it where it lies. The sender
 // gathers from the caller's arrays (adjacent shards make one span), a pull's caller scatters the
 // reply into its rows. With fp32 no number is touched on the way.
 // Decoders trust nothing: a WirePull or WirePush that was decoded is safe to give to a Server of

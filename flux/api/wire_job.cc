@@ -115,8 +115,8 @@ std::string encode_message(const JoinRequest& m) {
 Status decode_message(std::string_view bytes, JoinRequest* m) {
   wire::Join in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "join", &in));
-  *m = {in.name(), in.boot(), in.lanes(), in.host(), in.pid(),
-        {in.model().begin(), in.model().end()}};
+  *m = {in.name(), in.boot(), in.lanes(),
+        in.host(), in.pid(),  {in.model().begin(), in.model().end()}};
   if (m->name.empty()) return invalid("join: a worker has a name");
   if (m->lanes < 1 || m->lanes > 4096)
     return invalid("join: worker '{}' with {} lanes, 1 to 4096", m->name, m->lanes);

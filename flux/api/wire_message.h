@@ -108,7 +108,7 @@ struct ServerReportReply {
   bool over = false;
 };
 
-#define FLUX_WIRE_MESSAGE(Type)                   \
+#define FLUX_WIRE_MESSAGE(Type)                    \
   std::string encode_message(const Type& message); \
   Status decode_message(std::string_view bytes, Type* out)
 FLUX_WIRE_MESSAGE(EmptyMessage);

@@ -11,8 +11,8 @@ Result<WireRequest> encode_pull(const PullRequest& request, const ModelShape& sh
                                 WireValue value) {
   WireRequest out;
   wire::Pull control;
-  FLUX_RETURN_IF_ERROR(plan_part(request.shards, request.keys, shape, control.mutable_keys(),
-                                 &out.part));
+  FLUX_RETURN_IF_ERROR(
+      plan_part(request.shards, request.keys, shape, control.mutable_keys(), &out.part));
   const bool want_dense = request.dense != nullptr || !request.dense_parts.empty();
   for (const uint32_t d : out.part.dense)
     if (want_dense && dense_at(request, d, 0) == nullptr)
@@ -56,8 +56,8 @@ std::vector<std::span<std::byte>> pull_reply_targets(const WirePart& part, const
   if (request.dense == nullptr && request.dense_parts.empty()) return targets;
   for (const uint32_t d : part.dense) {
     const uint64_t bytes = shape.dense_size(d) * sizeof(float);
-    targets.emplace_back(
-        reinterpret_cast<std::byte*>(dense_at(request, d, shape.dense_begin(d))), bytes);
+    targets.emplace_back(reinterpret_cast<std::byte*>(dense_at(request, d, shape.dense_begin(d))),
+                         bytes);
     pad(bytes);
   }
   return targets;

@@ -59,8 +59,7 @@ Result<WireRequest> encode_push(const PushRequest& request, const ModelShape& sh
   wire::Push control;
   FLUX_RETURN_IF_ERROR(
       plan_part(request.shards, request.keys, shape, control.mutable_keys(), &out.part));
-  if (request.epochs.size() != request.shards.size() ||
-      request.tables.size() != shape.dims.size())
+  if (request.epochs.size() != request.shards.size() || request.tables.size() != shape.dims.size())
     return invalid("push: {} epochs for {} shards, {} tables for {}", request.epochs.size(),
                    request.shards.size(), request.tables.size(), shape.dims.size());
   for (const uint32_t d : out.part.dense)
@@ -147,8 +146,7 @@ Status decode_push(std::string_view control, std::span<const std::byte> payload,
   FLUX_RETURN_IF_ERROR(take_shards("push", in.shards(), in.keys(), payload.size() / 8, *shape,
                                    &out->shards_, &out->begin_, &out->dense_));
   out->keys = out->begin_.back();
-  const Status epochs =
-      take_epochs(in.epochs(), in.epoch_of(), out->shards_.size(), &out->epochs_);
+  const Status epochs = take_epochs(in.epochs(), in.epoch_of(), out->shards_.size(), &out->epochs_);
   if (!epochs.is_ok()) return epochs.with_context("push");
   request.shards = out->shards_;
   request.epochs = out->epochs_;

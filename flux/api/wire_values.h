@@ -1,5 +1,5 @@
-// Values of the protocol in and out of generated messages. Private to the encoders of api/: the only
-// header that sees generated code. Pure; kInvalid names the field that does not fit.
+// Values of the protocol in and out of generated messages. Private to the encoders of api/: the
+// only header that sees generated code. Pure; kInvalid names the field that does not fit.
 #pragma once
 
 #include <cstdint>

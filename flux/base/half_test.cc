@@ -68,8 +68,8 @@ TEST(Half, RoundsToNearestEvenLikeASearchAndBothKernelsAgree) {
     values.push_back(static_cast<float>(random.normal()));
     // Exactly between two neighbours, and next to that.
     const auto half = static_cast<uint16_t>(random.below(0x7bff));
-    const float middle = (float_of_fp16_scalar(half) +
-                          float_of_fp16_scalar(static_cast<uint16_t>(half + 1))) / 2;
+    const float middle =
+        (float_of_fp16_scalar(half) + float_of_fp16_scalar(static_cast<uint16_t>(half + 1))) / 2;
     values.push_back(middle);
     values.push_back(std::nextafter(middle, 1e9F));
     values.push_back(-std::nextafter(middle, -1e9F));

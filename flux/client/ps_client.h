@@ -1,33 +1,59 @@
 // PsClient: a trainer thread's way to the servers: routing by the shard map, retry, exactly-once.
 //
-// Drives a PushSession with real time and real ports. The caller's buffers of a push must stay
-// untouched until `released` is called for it: every shard has acknowledged it then.
-// Threads: one owner, whose executor runs the timers; ports may answer on that thread only (the
-// in-process port answers inside the call). Failure: status() turns to kStale when this worker was
-// fenced off; nothing more is sent then.
+// A pull is one request per server; what a server cannot answer now is asked again, of whoever owns
+// the shards then, until a deadline. A push is driven by a PushSession: sent to every shard's
+// owner, sent again by time, released when every shard has it. Memory: the caller's buffers stay
+// untouched until `done` (pull) or `released` (push), which are called only when no port touches
+// them any more. If the client dies before that, neither is called; `memory` of the request lives
+// as long as any port may still use it. Threads: one owner, the thread of the executor. Ports may
+// answer inside the call, later on that thread, or on another thread (the answer is then carried
+// over); the executor outlives the ports. Failure: a pull's Status names server, shard and how
+// long; status() turns bad when a push was refused for good (kStale: this worker was fenced off),
+// and nothing more is sent then.
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "flux/api/coordinator.h"
 #include "flux/api/server.h"
 #include "flux/base/executor.h"
+#include "flux/client/merge.h"
 #include "flux/protocol/push_session.h"
 
 namespace flux {
 
 struct PsClientOptions {
   uint64_t incarnation = 0;
+  // The model, as every request lays it out. 0 shards: unknown; every pull then names all shards,
+  // and pushes of several batches are not possible.
+  uint32_t sparse_shards = 0;
+  std::vector<uint32_t> dims;  // floats per row of each table
+  size_t parameters = 0;       // floats of the dense vector
   PushSessionOptions session;
+  TimeNs pull_deadline_ns = 60 * kSecond;
+  TimeNs pull_retry_ns = 20 * kMillisecond;  // doubles up to the next
+  TimeNs pull_retry_max_ns = kSecond;
 };
 
-// One batch to push. Spans point into the caller's buffers.
+// Asks the coordinator who owns the shards now; the answer comes on the client's executor (or
+// inside the call), once.
+using FetchRoute = std::function<void(std::function<void(Result<ShardRoute>)>)>;
+FetchRoute fetch_route_of(CoordinatorPort* coordinator);
+
+struct PullWork {
+  ShardedKeys keys;
+  std::span<float*> tables;            // where rows of all tables go
+  float* dense = nullptr;              // where the dense vector goes; null: not wanted
+  std::shared_ptr<const void> memory;  // keeps all of that alive
+};
+
+// One batch to push, or several merged into one. Pointers into the caller's buffers.
 struct PushWork {
-  std::vector<BatchId> ids;
+  std::vector<BatchId> ids;  // sorted
   uint64_t geometry = 0;
   ShardedKeys keys;
   const uint32_t* counts = nullptr;
@@ -35,38 +61,44 @@ struct PushWork {
   const float* dense = nullptr;
   uint64_t examples = 0;
   uint64_t bytes = 0;
+  std::vector<PushPart> parts;           // of a merged push, in the order of `ids`: what it sums up
+  std::shared_ptr<const SyncStep> step;  // sync mode
+  std::shared_ptr<const void> memory;    // keeps all of that alive
   std::function<void()> released;
 };
 
 class PsClient {
  public:
+  PsClient(const PsClientOptions& options, std::vector<ServerPort*> servers, ShardRoute route,
+           FetchRoute fetch_route, Executor* executor);
+  // With a coordinator that answers inside the call.
   PsClient(const PsClientOptions& options, std::vector<ServerPort*> servers,
            CoordinatorPort* coordinator, Executor* executor);
+  ~PsClient();
+  PsClient(const PsClient&) = delete;
+  PsClient& operator=(const PsClient&) = delete;
 
-  // Rows of all tables for `keys`, and the dense vector unless `dense` is null.
+  void pull(PullWork work, std::function<void(Status)> done);
   void pull(const ShardedKeys& keys, std::span<float*> tables, float* dense,
             std::function<void(Status)> done);
-  bool has_room() const { return session_.has_room(); }
+  bool has_room() const;
   void push(PushWork work);
-  size_t in_flight() const { return session_.in_flight(); }
-  const Status& status() const { return status_; }
-  uint64_t resends() const { return session_.resends(); }
-  uint64_t duplicates() const { return session_.duplicates(); }
+  // A newer map came by another way.
+  void set_route(ShardRoute route);
+  // Called when status() turns bad.
+  void on_failure(std::function<void()> failed);
+
+  size_t in_flight() const;  // pushes that hold buffers
+  const Status& status() const;
+  uint64_t resends() const;
+  uint64_t duplicates() const;
+  // Whom it waits for: "server 1"; "" if nobody owes an answer.
+  std::string waits_for_pull() const;
+  std::string waits_for_push() const;
 
  private:
-  void perform(const std::vector<PushAction>& actions);
-  void send(const PushAction& action);
-  void arm_timer();
-
-  PsClientOptions options_;
-  std::vector<ServerPort*> servers_;
-  CoordinatorPort* coordinator_;
-  Executor* executor_;
-  PushSession session_;
-  std::vector<ShardId> all_shards_;
-  std::map<PushSeq, PushWork> works_;
-  bool timer_armed_ = false;
-  Status status_;
+  class State;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace flux

@@ -95,17 +95,7 @@ void BlockQueue::recompute(std::span<const uint32_t> marked_by_all, bool safe) {
     // What was applied and is not any more: files written meanwhile may lack it, too.
     if ((block.point_mask & ~block.applied_mask) != 0) point_void_ = true;
     hand_over(b, block.condemned_mask & before & ~block.applied_mask);
-    if (block.applied_mask == block.all()) {
-      drop_hands(b);
-      set_resting_state(b);
-    } else if (block.state == BlockState::kPending) {
-      const int alone = in_hand_[block.worker][b];
-      if (alone == kWhole || ((block.applied_mask >> alone) & 1) == 0) continue;
-      drop_hand(block.worker, b);
-      set_resting_state(b);
-    } else {
-      set_resting_state(b);
-    }
+    settle(b);
   }
 }
 
@@ -169,34 +159,23 @@ void BlockQueue::drop_hand(WorkerId worker, uint32_t b) {
   if (hand->second.empty()) in_hand_.erase(hand);
 }
 
-void BlockQueue::drop_hands(uint32_t b) {
+void BlockQueue::settle(uint32_t b) {
   Block& block = blocks_[b];
-  if (block.state == BlockState::kPending) drop_hand(block.worker, b);
-  for (const WorkerId worker : block.former) drop_hand(worker, b);
-  block.former.clear();
+  const bool finished = block.applied_mask == block.all();
+  const auto is_over = [&](WorkerId worker) {
+    const int alone = in_hand_[worker][b];
+    if (!finished && (alone == kWhole || ((block.applied_mask >> alone) & 1) == 0)) return false;
+    drop_hand(worker, b);
+    return true;
+  };
+  std::erase_if(block.former, is_over);
+  if (block.state != BlockState::kPending || is_over(block.worker)) set_resting_state(b);
 }
 
 void BlockQueue::take_mark(uint32_t b, uint32_t batch) {
-  Block& block = blocks_[b];
-  block.applied_mask |= 1U << batch;
+  blocks_[b].applied_mask |= 1U << batch;
   alone_deaths_.erase({b, static_cast<int>(batch)});
-  if (block.applied_mask == block.all()) {
-    drop_hands(b);
-    set_resting_state(b);
-    return;
-  }
-  const auto had_it_alone = [&](WorkerId worker) {
-    return in_hand_[worker][b] == static_cast<int>(batch);
-  };
-  std::erase_if(block.former, [&](WorkerId worker) {
-    if (!had_it_alone(worker)) return false;
-    drop_hand(worker, b);
-    return true;
-  });
-  const bool pending = block.state == BlockState::kPending;
-  if (pending && !had_it_alone(block.worker)) return;
-  if (pending) drop_hand(block.worker, b);
-  set_resting_state(b);
+  settle(b);
 }
 
 void BlockQueue::batch_applied(const BatchId& id, TimeNs now) {
@@ -207,7 +186,7 @@ void BlockQueue::batch_applied(const BatchId& id, TimeNs now) {
   block->moved_ns = std::max(block->moved_ns, now);
   take_mark(b, id.batch);
   if (!whole || block->state == BlockState::kPending) return;
-  const auto took = static_cast<double>(now - block->leased_ns);
+  const auto took = static_cast<double>(std::max<TimeNs>(0, now - block->leased_ns));
   average_ns_ = average_ns_ == 0 ? took : average_ns_ + (took - average_ns_) * kAverageWeight;
 }
 

@@ -135,9 +135,9 @@ class BlockQueue {
   void set_resting_state(uint32_t b);
   // One more batch has a verdict everywhere.
   void take_mark(uint32_t b, uint32_t batch);
-  // The block is as good as finished, or its lease is: who had it in hand has it no more.
+  // After a change of its masks: leases of what every shard has are over, and the state follows.
+  void settle(uint32_t b);
   void drop_hand(WorkerId worker, uint32_t b);
-  void drop_hands(uint32_t b);
   int choose_alone(Block* block) const;
   BlockLease lease_of(uint32_t b, int alone) const;
   void give_back(uint32_t b);

@@ -1,18 +1,21 @@
-// Runs tests/scripts/queue_*.txt: events of a block queue, and below each line where it stands.
+// Runs tests/scripts/queue_*.txt (base/script_test.h) and the queue against random events.
 //
 //   queue 3 2 1 / 2 0 1        batches of each block / order of leases; section pass 4 epoch 1
+//   options floor=30 factor=5 before=2 alone=3    before `queue`; times are seconds
+//   at T                       the time, without telling the queue
 //   lease W                    worker W asks
 //   applied B.b                every shard acknowledged batch b of block B
 //   late B.b                   the same of another section
-//   release W                  worker W is gone
+//   leave W | die W            worker W is gone
+//   back W B                   worker W gives block B back
+//   expire                     takes back what has not moved
+//   poisoned                   takes condemned batches over
+//   settled B.b                a condemned batch has its verdict
 //   recompute [safe] m m m     masks of batches that every shard has
-//   safe                       everything applied is in a manifest
-// Lines that begin with "> " are what came out; "#" begins a comment.
+//   point | safe P             a save begins | the manifest of save P is committed
 #include "flux/cluster/block_queue.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <optional>
 #include <sstream>
@@ -21,54 +24,90 @@
 #include <gtest/gtest.h>
 
 #include "flux/base/random.h"
+#include "flux/base/script_test.h"
 #include "flux/cluster/schedule.h"
 
 namespace flux {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr BlockId kSection{4, 0, 1, 0};
+
+std::string show(const BlockLease& lease) {
+  return fmt::format("{}: {} batches, skip {:b}, attempt {}", to_string(lease.id), lease.batches,
+                     lease.skip_mask, lease.attempt);
+}
 
 class Script {
  public:
   std::string run_line(const std::string& line) {
     std::istringstream in(line);
-    std::string verb, out;
+    std::string verb;
     in >> verb;
-    if (verb == "queue") {
-      make(&in);
-    } else if (verb == "lease") {
-      WorkerId worker = 0;
-      in >> worker;
-      BlockLease lease;
-      out = queue_->lease(worker, &lease)
-                ? fmt::format("> {}: {} batches, skip {:b}, attempt {}\n", to_string(lease.id),
-                              lease.batches, lease.skip_mask, lease.attempt)
-                : "> nothing to lease\n";
-    } else if (verb == "applied" || verb == "late") {
-      BatchId id{kSection, 0, 32};
-      unsigned batch = 0;
-      char dot = 0;
-      in >> id.block.block >> dot >> batch;
-      id.batch = static_cast<uint8_t>(batch);
-      if (verb == "late") id.block.epoch = 0;
-      queue_->batch_applied(id);
-    } else if (verb == "release") {
-      WorkerId worker = 0;
-      in >> worker;
-      queue_->release(worker);
-    } else if (verb == "recompute") {
-      recompute(&in);
-    } else if (verb == "safe") {
-      queue_->all_applied_are_safe();
-    } else {
-      ADD_FAILURE() << "unknown line: " << line;
-    }
-    return out + standing();
+    const std::string out = run_verb(verb, &in, line);
+    return verb == "options" || verb == "at" ? out : out + standing();
   }
 
  private:
+  std::string run_verb(const std::string& verb, std::istringstream* in, const std::string& line) {
+    WorkerId worker = 0;
+    uint64_t point = 0;
+    if (verb == "queue") {
+      make(in);
+    } else if (verb == "options") {
+      for (std::string word; *in >> word;) set_option(word);
+    } else if (verb == "at") {
+      *in >> now_;
+      now_ *= kSecond;
+    } else if (verb == "lease" && *in >> worker) {
+      BlockLease lease;
+      return queue_->lease(worker, now_, &lease) ? "> " + show(lease) + "\n"
+                                                 : "> nothing to lease\n";
+    } else if (verb == "applied" || verb == "late" || verb == "settled") {
+      BatchId id = batch(in);
+      if (verb == "late") id.block.epoch = 0;
+      verb == "settled" ? queue_->settled(id) : queue_->batch_applied(id, now_);
+    } else if ((verb == "leave" || verb == "die") && *in >> worker) {
+      queue_->release(worker, verb == "die");
+    } else if (verb == "back" && *in >> worker) {
+      BlockId id = kSection;
+      *in >> id.block;
+      queue_->release_block(worker, id);
+    } else if (verb == "expire") {
+      std::string out;
+      for (const BlockLease& lease : queue_->expire(now_))
+        out += fmt::format("> from worker {}: {}\n", lease.worker, show(lease));
+      return out;
+    } else if (verb == "poisoned") {
+      std::string out;
+      for (const BatchId& id : queue_->take_poisoned())
+        out += "> poisoned: " + to_string(id) + "\n";
+      return out;
+    } else if (verb == "recompute") {
+      recompute(in);
+    } else if (verb == "point") {
+      return fmt::format("> point {}\n", queue_->mark_point());
+    } else if (verb == "safe" && *in >> point) {
+      queue_->applied_before_are_safe(point);
+    } else {
+      ADD_FAILURE() << "unknown line: " << line;
+    }
+    return "";
+  }
+  static BatchId batch(std::istringstream* in) {
+    BatchId id{kSection, 0, 32};
+    unsigned batch = 0;
+    char dot = 0;
+    *in >> id.block.block >> dot >> batch;
+    id.batch = static_cast<uint8_t>(batch);
+    return id;
+  }
+  void set_option(const std::string& word) {
+    const double value = std::stod(word.substr(word.find('=') + 1));
+    if (word.starts_with("floor=")) options_.timeout_floor_ns = TimeNs(value * kSecond);
+    if (word.starts_with("factor=")) options_.timeout_factor = value;
+    if (word.starts_with("before=")) options_.deaths_before_alone = static_cast<uint32_t>(value);
+    if (word.starts_with("alone=")) options_.deaths_alone_max = static_cast<uint32_t>(value);
+  }
   void make(std::istringstream* in) {
     std::vector<uint8_t> batches;
     std::vector<uint32_t> order;
@@ -83,7 +122,7 @@ class Script {
       }
     }
     blocks_ = batches.size();
-    queue_.emplace(kSection, batches, order);
+    queue_.emplace(kSection, batches, order, options_);
   }
   void recompute(std::istringstream* in) {
     bool safe = false;
@@ -98,96 +137,27 @@ class Script {
     queue_->recompute(masks, safe);
   }
   std::string standing() const {
-    std::string states;
+    std::string text = ">";
     for (uint32_t b = 0; b < blocks_; ++b)
-      states += fmt::format(" {}", block_state_name(queue_->state(b)));
-    return fmt::format(">{}: {} to lease, {} pending, {} applied, {} done{}{}\n", states,
-                       queue_->todo(), queue_->pending(), queue_->applied(), queue_->done(),
-                       queue_->all_applied() ? ", all applied" : "",
-                       queue_->all_done() ? ", all done" : "");
+      text += fmt::format(" {}", block_state_name(queue_->state(b)));
+    text += fmt::format(": {} to lease, {} pending, {} applied, {} done", queue_->todo(),
+                        queue_->pending(), queue_->applied(), queue_->done());
+    if (queue_->aside() > 0) text += fmt::format(", {} aside", queue_->aside());
+    if (queue_->reissued() > 0) text += fmt::format(", {} issued again", queue_->reissued());
+    if (const auto due = queue_->next_time(); due)
+      text += fmt::format(", until {:g} s", static_cast<double>(*due) / kSecond);
+    if (queue_->all_applied()) text += ", all applied";
+    if (queue_->all_done()) text += ", all done";
+    return text + "\n";
   }
 
+  BlockQueueOptions options_;
   std::optional<BlockQueue> queue_;
   size_t blocks_ = 0;
+  TimeNs now_ = 0;
 };
 
-std::vector<std::string> scripts() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(FLUX_SOURCE_DIR "/tests/scripts"))
-    if (entry.path().filename().string().starts_with("queue_"))
-      names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-class BlockQueueScript : public testing::TestWithParam<std::string> {};
-
-TEST_P(BlockQueueScript, DoesWhatItSays) {
-  const std::string path = FLUX_SOURCE_DIR "/tests/scripts/" + GetParam();
-  std::ifstream file(path);
-  Script script;
-  std::string expected, found;
-  for (std::string line; std::getline(file, line);) {
-    expected += line + "\n";
-    if (line.starts_with("> ")) continue;
-    found += line + "\n";
-    if (!line.empty() && line[0] != '#') found += script.run_line(line);
-  }
-  if (found == expected) return;
-  const std::string now = testing::TempDir() + GetParam();
-  std::ofstream(now) << found;
-  ADD_FAILURE() << "the queue did:\n" << found << "if that is right: cp " << now << " " << path;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, BlockQueueScript, testing::ValuesIn(scripts()), [](const auto& info) {
-  return info.param.substr(0, info.param.find('.'));
-});
-
-// Workers come, go and die at random; in the end every batch was handed out and is done.
-TEST(BlockQueue, EveryBatchIsTrainedWhateverHappens) {
-  for (uint64_t seed = 1; seed <= 50; ++seed) {
-    Random random(seed);
-    std::vector<uint8_t> batches(1 + random.below(40));
-    for (uint8_t& n : batches) n = static_cast<uint8_t>(1 + random.below(32));
-    std::vector<uint32_t> order(batches.size());
-    std::iota(order.begin(), order.end(), 0U);
-    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
-    BlockQueue queue(kSection, batches, order);
-    std::vector<uint32_t> shards_have(batches.size(), 0);  // what is really applied
-    std::vector<std::vector<BlockLease>> held(3);
-    for (int step = 0; !queue.all_done(); ++step) {
-      ASSERT_LT(step, 100000);
-      const auto worker = static_cast<WorkerId>(random.below(3));
-      BlockLease lease;
-      if (random.chance(0.5) && queue.lease(worker, &lease)) held[worker].push_back(lease);
-      if (random.chance(0.02)) {
-        held[worker].clear();
-        queue.release(worker);
-      }
-      if (random.chance(0.05)) queue.recompute(shards_have, random.chance(0.5));
-      if (random.chance(0.02)) queue.all_applied_are_safe();
-      if (held[worker].empty()) continue;
-      lease = held[worker].back();
-      held[worker].pop_back();
-      ASSERT_EQ(lease.skip_mask & ~shards_have[lease.id.block], 0U) << "skips what nobody has";
-      for (uint8_t b = 0; b < lease.batches; ++b) {
-        if ((lease.skip_mask >> b) & 1) continue;
-        shards_have[lease.id.block] |= 1U << b;
-        queue.batch_applied({lease.id, b, static_cast<uint8_t>(lease.batches)});
-      }
-    }
-    for (size_t b = 0; b < batches.size(); ++b) EXPECT_EQ(shards_have[b], batch_mask(batches[b]));
-  }
-}
-
-TEST(Schedule, PhasesThenEpochsInOrder) {
-  const Schedule schedule{2, 2, 3};
-  ASSERT_EQ(schedule.sections(), 6U);
-  std::vector<BlockId> expected;
-  for (uint16_t phase = 0; phase < 2; ++phase)
-    for (uint16_t epoch = 0; epoch < 3; ++epoch) expected.push_back({1, phase, epoch, 0});
-  for (uint32_t i = 0; i < 6; ++i) EXPECT_EQ(schedule.section(1, i), expected[i]);
-}
+FLUX_SCRIPT_TEST(BlockQueueScript, "queue_", Script);
 
 }  // namespace
 }  // namespace flux

@@ -122,7 +122,16 @@ void JobMaster::State::finish(bool complete) {
   if (ended()) return;
   outcome_.complete = complete;
   set_phase(Phase::kEnding);
+  counting_ = false;
   pump();
+  left();
+}
+
+// The last reports come with the goodbyes.
+void JobMaster::State::left() {
+  const bool late = now() - phase_since_ > options_.leave_deadline_ns;
+  if (counting_ || (!workers_.empty() && !late)) return;
+  counting_ = true;
   outcome_.passes = closed_;
   if (!pass_open_ || servers_.empty()) return ask_totals();
   count_open(section_, geometry_->records() * section_, geometry_->records() * section_);

@@ -53,6 +53,7 @@ void JobMaster::State::tick() {
   if (phase_ == Phase::kTraining || phase_ == Phase::kEvaluating) expire_blocks();
   if (phase_ == Phase::kTraining) maybe_checkpoint();
   if (phase_ == Phase::kDraining) drained();
+  if (phase_ == Phase::kEnding) left();
   pump();
   executor_->post(options_.tick_ns, guard([this] { tick(); }));
 }

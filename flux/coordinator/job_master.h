@@ -30,10 +30,12 @@ struct JobMasterOptions {
   uint64_t incarnation = 0;  // random, not 0
   // Servers that run on their own and serve several jobs: addresses, instead of waiting for joins.
   std::vector<std::string> standing_servers;
-  TimeNs servers_deadline_ns = 30 * kSecond;  // to join
-  TimeNs workers_deadline_ns = 30 * kSecond;  // the first worker to join, or any to come back
-  TimeNs member_lease_ns = 5 * kSecond;       // without a report: taken for dead
-  TimeNs call_timeout_ns = 60 * kSecond;      // an admin call that nobody answers
+  TimeNs servers_deadline_ns = 30 * kSecond;    // to join
+  TimeNs workers_deadline_ns = 30 * kSecond;    // the first worker to join, or any to come back
+  TimeNs member_lease_ns = 5 * kSecond;         // without a report: taken for dead
+  TimeNs report_every_ns = 500 * kMillisecond;  // what workers and servers are asked for
+  TimeNs leave_deadline_ns = 5 * kSecond;       // workers to leave after the end
+  TimeNs call_timeout_ns = 60 * kSecond;        // an admin call that nobody answers
   TimeNs block_timeout_floor_ns = 30 * kSecond;
   TimeNs lease_hold_ns = 2 * kSecond;       // a request with nothing to lease is held so long
   TimeNs drain_deadline_ns = 30 * kSecond;  // workers to leave after a stop

@@ -38,8 +38,7 @@ void JobMaster::State::join_worker(const JoinRequest& request,
   reply.job = plan_.spec;
   reply.incarnation = options_.incarnation;
   reply.map = cluster_map();
-  reply.report_every_ms =
-      static_cast<uint32_t>(std::max<TimeNs>(50, options_.member_lease_ns / kMillisecond / 10));
+  reply.report_every_ms = static_cast<uint32_t>(options_.report_every_ns / kMillisecond);
   done(std::move(reply));
 }
 
@@ -81,6 +80,7 @@ void JobMaster::State::leave_worker(const LeaseRequest& last, const WorkerReport
   if (jobs_trouble) fail(why);
   if (phase_ == Phase::kTraining && queue_ && queue_->all_applied()) verify_section();
   if (phase_ == Phase::kDraining) drained();
+  if (phase_ == Phase::kEnding) left();
   pump();
 }
 
@@ -159,8 +159,7 @@ void JobMaster::State::join_server(const ServerJoin& request,
                                [&](const ServerEntry& s) { return s.info.name == request.name; });
   ServerJoinReply reply;
   reply.server = static_cast<uint32_t>(at - servers_.begin());
-  reply.report_every_ms =
-      static_cast<uint32_t>(std::max<TimeNs>(50, options_.member_lease_ns / kMillisecond / 10));
+  reply.report_every_ms = static_cast<uint32_t>(options_.report_every_ns / kMillisecond);
   if (at == servers_.end()) {
     servers_.push_back({request, reach_(request.address), now(), false});
   } else if (!joined.again) {

@@ -175,6 +175,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void drain();
   void drained();
   void finish(bool complete);
+  void left();
   void count_open(uint32_t section, uint64_t all, uint64_t any);
   void ask_totals();
   void end(const Status& status);
@@ -258,6 +259,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   Status evaluation_;
 
   JobOutcome outcome_;
+  bool counting_ = false;  // totals are asked for
 };
 
 }  // namespace flux

@@ -102,6 +102,7 @@ JobStatus JobMaster::State::status() const {
   }
   const WorkerReport sum = sum_reports();
   s.examples = base_examples_ + sum.examples;
+  s.examples_run = sum.examples;
   s.examples_total = total_examples_;
   s.train_auc = sum.train_auc;
   s.train_logloss = sum.examples > 0 ? sum.loss_sum / static_cast<double>(sum.examples) : 0;

@@ -51,18 +51,18 @@ bool ProgressView::due(uint64_t examples, TimeNs now) const {
   return seconds(last_row_, now) >= wait;
 }
 
-void ProgressView::update(const Progress& progress, TimeNs now) {
+void ProgressView::update(const ProgressPoint& progress, TimeNs now) {
   if (due(progress.examples, now)) print_row(progress, now);
 }
 
-void ProgressView::print_row(const Progress& progress, TimeNs now) {
-  const double loss = progress.metrics.loss_sum();
+void ProgressView::print_row(const ProgressPoint& progress, TimeNs now) {
+  const double loss = progress.loss_sum;
   const auto fresh = static_cast<double>(std::max<uint64_t>(1, progress.examples - last_examples_));
   CurveRow row;
   row.examples = done_before_ + progress.examples;
   row.loss_since = (loss - last_loss_) / fresh;
   row.loss_average = loss / static_cast<double>(std::max<uint64_t>(1, progress.examples));
-  row.auc = progress.metrics.auc();
+  row.auc = progress.auc;
   row.examples_per_s = fresh / std::max(1e-9, seconds(last_row_, now));
   const double mean_speed =
       static_cast<double>(progress.examples) / std::max(1e-9, seconds(start_, now));
@@ -96,7 +96,7 @@ void ProgressView::draw_bar(uint64_t examples, TimeNs now) {
   bar_shown_ = true;
 }
 
-void ProgressView::finish(const Progress& progress, TimeNs now) {
+void ProgressView::finish(const ProgressPoint& progress, TimeNs now) {
   if (progress.examples > last_examples_) print_row(progress, now);
   clear_bar();
 }

@@ -10,9 +10,15 @@
 
 #include "flux/base/executor.h"
 #include "flux/main/curve.h"
-#include "flux/worker/trainer.h"
 
 namespace flux {
+
+// How far this run is: sums over its workers.
+struct ProgressPoint {
+  uint64_t examples = 0;
+  double loss_sum = 0;
+  double auc = 0.5;  // progressive
+};
 
 class ProgressView {
  public:
@@ -23,16 +29,16 @@ class ProgressView {
   void begin(uint64_t done_before, uint64_t total, TimeNs now);
   void set_total(uint64_t total) { total_ = total; }
   // Call often; prints a row when one is due.
-  void update(const Progress& progress, TimeNs now);
+  void update(const ProgressPoint& progress, TimeNs now);
   // True when update() would print; asking is cheap, progress is not.
   bool due(uint64_t examples, TimeNs now) const;
   void draw_bar(uint64_t examples, TimeNs now);
   // Prints the last row, if anything came after the last printed one.
-  void finish(const Progress& progress, TimeNs now);
+  void finish(const ProgressPoint& progress, TimeNs now);
   bool terminal() const { return terminal_; }
 
  private:
-  void print_row(const Progress& progress, TimeNs now);
+  void print_row(const ProgressPoint& progress, TimeNs now);
   void clear_bar();
 
   const bool terminal_;

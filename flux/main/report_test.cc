@@ -123,12 +123,8 @@ TEST_F(Report, OneProcessPerOutputFolder) {
   EXPECT_TRUE(OutputLock::take(at("new/out")).is_ok());
 }
 
-Progress progress_of(uint64_t examples, double loss) {
-  Progress p;
-  p.examples = examples;
-  const float label = 1, prediction = 0.5F;
-  p.metrics.add(&label, &prediction, 1, loss);
-  return p;
+ProgressPoint progress_of(uint64_t examples, double loss) {
+  return {examples, loss, 0.5};
 }
 
 TEST_F(Report, ProgressRowsAndTheirFigures) {

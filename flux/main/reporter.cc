@@ -6,7 +6,11 @@
 namespace flux {
 namespace {
 constexpr auto kTick = std::chrono::milliseconds(100);
+
+ProgressPoint point_of(const Progress& progress) {
+  return {progress.examples, progress.metrics.loss_sum(), progress.metrics.auc()};
 }
+}  // namespace
 
 Reporter::Reporter(bool terminal, std::string curve_path)
     : curve_path_(std::move(curve_path)), view_(terminal, &curve_) {}
@@ -44,7 +48,7 @@ void Reporter::loop(const Worker* worker, const std::function<void()>& task) {
     if (stopping_) return;
     const TimeNs now = steady_now_ns();
     const uint64_t examples = worker->examples();
-    if (view_.due(examples, now)) view_.update(worker->progress(), now);
+    if (view_.due(examples, now)) view_.update(point_of(worker->progress()), now);
     view_.draw_bar(examples, now);
     if (!task) continue;
     lock.unlock();
@@ -61,7 +65,7 @@ void Reporter::stop(const Progress& last) {
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
   const std::lock_guard lock(mutex_);
-  view_.finish(last, steady_now_ns());
+  view_.finish(point_of(last), steady_now_ns());
 }
 
 Status Reporter::save_curve() {

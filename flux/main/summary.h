@@ -26,6 +26,7 @@ struct Summary {
   std::string resumed_from;  // path of a checkpoint; empty: started fresh
   std::string precision;
   uint32_t threads = 0;
+  std::string mode = "async", wire = "fp32";
   uint64_t model_hash = 0;  // of all rows and dense parameters
 };
 

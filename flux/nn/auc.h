@@ -7,21 +7,26 @@
 #include <span>
 #include <vector>
 
+#include "flux/base/status.h"
+
 namespace flux {
+
+// Counts of predictions by bucket and class, only buckets that are not empty, rising; equal
+// lengths.
+struct SparseHistogram {
+  std::vector<uint32_t> bucket, positive, negative;
+};
 
 class BinaryMetrics {
  public:
   static constexpr uint32_t kBuckets = 1U << 17;
-  BinaryMetrics();
   void add(const float* labels, const float* predictions, uint32_t n, double loss_sum);
   void merge(const BinaryMetrics& other);
   void clear();
-  // The buckets that are not empty, as they travel between roles: equal lengths, rising buckets.
-  void to_sparse(std::vector<uint32_t>* bucket, std::vector<uint32_t>* positive,
-                 std::vector<uint32_t>* negative) const;
-  // Adds what to_sparse() gave elsewhere; false, and nothing added, if it cannot have come from it.
-  bool add_sparse(std::span<const uint32_t> bucket, std::span<const uint32_t> positive,
-                  std::span<const uint32_t> negative, double loss_sum);
+  static SparseHistogram sparse(const float* labels, const float* predictions, uint32_t n);
+  // Adds what sparse() made, perhaps elsewhere; kInvalid (and nothing added) if it could not have.
+  Status add_sparse(std::span<const uint32_t> bucket, std::span<const uint32_t> positive,
+                    std::span<const uint32_t> negative, double loss_sum);
   uint64_t examples() const { return positives_ + negatives_; }
   // 0.5 when only one class was seen.
   double auc() const;
@@ -30,7 +35,8 @@ class BinaryMetrics {
   double loss_sum() const { return loss_sum_; }
 
  private:
-  std::vector<uint32_t> positive_, negative_;
+  void make_room();
+  std::vector<uint32_t> positive_, negative_;  // empty until something is added
   uint64_t positives_ = 0, negatives_ = 0;
   double loss_sum_ = 0;
 };

@@ -113,14 +113,7 @@ void PushSession::on_answers(PushSeq seq, std::span<const ShardAnswer> answers, 
   const auto at = pushes_.find(seq);
   if (at == pushes_.end()) return;  // a late answer to a push that is complete
   Push& push = at->second;
-  const bool all_done =
-      answers.size() == push.pending.size() && push.rest.empty() &&
-      std::all_of(answers.begin(), answers.end(), [&](const ShardAnswer& a) {
-        return a.answer == Answer::kApplied && a.shard == push.pending[&a - answers.data()];
-      });
-  if (all_done) {
-    push.pending.clear();  // the common case, without a search per shard
-  } else {
+  if (!take_all(&push, answers)) {
     std::vector<ShardId> again;
     for (const ShardAnswer& answer : answers) {
       const bool waits =
@@ -136,6 +129,20 @@ void PushSession::on_answers(PushSeq seq, std::span<const ShardAnswer> answers, 
   release.kind = PushAction::Kind::kRelease;
   release.seq = seq;
   actions->push_back(std::move(release));
+}
+
+bool PushSession::take_all(Push* push, std::span<const ShardAnswer> answers) {
+  if (!push->rest.empty()) return false;
+  for (size_t i = 0; i < answers.size(); ++i)
+    if (answers[i].answer != Answer::kApplied ||
+        (i > 0 && answers[i].shard <= answers[i - 1].shard))
+      return false;
+  size_t next = 0;
+  std::erase_if(push->pending, [&](ShardId shard) {
+    while (next < answers.size() && answers[next].shard < shard) ++next;
+    return next < answers.size() && answers[next].shard == shard;
+  });
+  return true;
 }
 
 void PushSession::ask_refresh(std::vector<PushAction>* actions) {
@@ -170,6 +177,11 @@ void PushSession::on_route(ShardRoute route, TimeNs now, std::vector<PushAction>
       if (old.epoch[shard] != route_.epoch[shard]) moved.push_back(shard);
     if (!moved.empty()) send(seq, &push, moved, now, actions);
   }
+}
+
+ServerId PushSession::waits_for() const {
+  FLUX_CHECK(!pushes_.empty(), "nothing in flight");
+  return route_.server[pushes_.begin()->second.pending.front()];
 }
 
 TimeNs PushSession::next_time() const {

@@ -72,6 +72,8 @@ class PushSession {
   size_t in_flight() const { return pushes_.size(); }
   // Earliest moment at which something is due; only while in_flight() > 0.
   TimeNs next_time() const;
+  // A server that owes an answer to the oldest push; only while in_flight() > 0.
+  ServerId waits_for() const;
   uint64_t resends() const { return resends_; }
   uint64_t duplicates() const { return duplicates_; }
 
@@ -88,6 +90,8 @@ class PushSession {
   void send(PushSeq seq, Push* push, const std::vector<ShardId>& shards, TimeNs now,
             std::vector<PushAction>* actions);
   // Handles one answer; returns true if the shard must be sent to again at once.
+  // All answers say "has it" and come in the order of shards: the usual case, without searches.
+  bool take_all(Push* push, std::span<const ShardAnswer> answers);
   bool take(Push* push, const ShardAnswer& answer, std::vector<PushAction>* actions);
   void ask_refresh(std::vector<PushAction>* actions);
 

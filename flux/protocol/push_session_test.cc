@@ -8,23 +8,20 @@
 //   route ...                                        a new map, after the first: on_route
 //   at 12                                            the clock, without on_time
 //   show                                             counters
-// Lines that begin with "> " are what came out; "#" begins a comment.
 #include "flux/protocol/push_session.h"
 
-#include <filesystem>
-#include <fstream>
+#include <algorithm>
 #include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "flux/base/script_test.h"
 #include "flux/base/text.h"
 
 namespace flux {
 namespace {
-
-namespace fs = std::filesystem;
 
 BatchId parse_id(const std::string& text) {
   unsigned block = 0, batch = 0, of = 0;
@@ -154,38 +151,7 @@ class Script {
   TimeNs now_ = 0;
 };
 
-std::vector<std::string> scripts() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(FLUX_SOURCE_DIR "/tests/scripts"))
-    if (entry.path().filename().string().starts_with("push_"))
-      names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-class PushSessionScript : public testing::TestWithParam<std::string> {};
-
-TEST_P(PushSessionScript, DoesWhatItSays) {
-  const std::string path = FLUX_SOURCE_DIR "/tests/scripts/" + GetParam();
-  std::ifstream file(path);
-  Script script;
-  std::string expected, found;
-  for (std::string line; std::getline(file, line);) {
-    expected += line + "\n";
-    if (line.starts_with("> ")) continue;
-    found += line + "\n";
-    if (!line.empty() && line[0] != '#') found += script.run_line(line);
-  }
-  if (found == expected) return;
-  const std::string now = testing::TempDir() + GetParam();
-  std::ofstream(now) << found;
-  ADD_FAILURE() << "the session did:\n" << found << "if that is right: cp " << now << " " << path;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, PushSessionScript, testing::ValuesIn(scripts()),
-                         [](const auto& info) {
-                           return info.param.substr(0, info.param.find('.'));
-                         });
+FLUX_SCRIPT_TEST(PushSessionScript, "push_", Script);
 
 TEST(PushSession, MisuseIsABug) {
   PushSessionOptions options;

@@ -46,6 +46,7 @@ const char* stage_name(Stage stage);
 struct Progress {
   uint64_t examples = 0;
   uint64_t batches = 0;
+  double loss_sum = 0;
   uint64_t duplicates = 0;  // shard answers "had it before"
   std::array<int64_t, kStages> stage_ns{};
   BinaryMetrics metrics;  // progressive: each prediction made before its example was learnt

@@ -1,0 +1,122 @@
+#include "flux/main/job_console.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "flux/base/text.h"
+#include "flux/storage/atomic_file.h"
+#include "flux/worker/stage.h"
+
+namespace flux {
+
+JobConsole::JobConsole(JobConsoleOptions options)
+    : options_(std::move(options)), start_(steady_now_ns()), view_(options_.terminal, &curve_) {}
+
+std::string JobConsole::in_output(const char* name) const {
+  return join_path(options_.output, name);
+}
+
+void JobConsole::say(const std::string& line) {
+  view_.say(line);
+}
+
+ProgressPoint JobConsole::point(const JobStatus& status) const {
+  ProgressPoint p;
+  p.examples = status.examples_run;
+  p.loss_sum = status.train_logloss * static_cast<double>(status.examples_run);
+  p.auc = status.train_auc;
+  return p;
+}
+
+void JobConsole::training(bool on, uint64_t before, uint64_t total) {
+  const ProgressPoint now = point(snapshot_());
+  if (on) {
+    if (!curve_loaded_) curve_.load(in_output("curve.tsv"), before);
+    curve_loaded_ = true;
+    // Workers count over all passes of this run.
+    view_.begin(before - std::min(before, now.examples), total, steady_now_ns());
+  } else {
+    view_.finish(now, steady_now_ns());
+  }
+  training_ = on;
+}
+
+void JobConsole::tick() {
+  if (!training_) return;
+  const TimeNs now = steady_now_ns();
+  const ProgressPoint p = point(snapshot_());
+  if (view_.due(p.examples, now)) view_.update(p, now);
+  view_.draw_bar(p.examples, now);
+}
+
+void JobConsole::saved() {
+  const Status status = curve_.save(in_output("curve.tsv"));
+  if (!status.is_ok()) say("warning: " + status.message());
+}
+
+void JobConsole::finished(const JobOutcome& outcome) {
+  outcome_ = outcome;
+  if (curve_loaded_ && outcome.status.is_ok())
+    view_.finish(point(outcome.last), steady_now_ns());  // what came in after the last row
+}
+
+Summary JobConsole::summarize() const {
+  const JobOutcome& o = *outcome_;
+  Summary s;
+  s.job = options_.job;
+  s.state = o.complete ? "complete" : "stopped";
+  s.examples = o.sum.examples;
+  s.train_s = o.train_s;
+  s.examples_per_s = s.train_s > 0 ? static_cast<double>(s.examples) / s.train_s : 0;
+  s.auc = o.last.auc;
+  s.logloss = o.last.logloss;
+  s.train_auc = o.last.train_auc;
+  s.train_logloss = o.last.train_logloss;
+  const bool all_closed =
+      std::none_of(o.passes.begin(), o.passes.end(),
+                   [](const ClosedPass& p) { return p.name == "open" && p.geometry == 0; }) &&
+      o.passes.size() == options_.passes;
+  s.accounting =
+      account(o.totals, o.passes, options_.slots, options_.key_per_example && all_closed, o.partly);
+  s.rows = o.rows;
+  s.resumed_from = o.resumed_from;
+  s.precision = options_.precision;
+  s.threads = options_.threads;
+  s.mode = options_.mode;
+  s.wire = options_.wire;
+  s.model_hash = o.totals.content_hash;
+  s.peak_rss_bytes = peak_rss_bytes();
+  s.wall_s = static_cast<double>(steady_now_ns() - start_) * 1e-9;
+  return s;
+}
+
+Result<Summary> JobConsole::result() {
+  FLUX_CHECK(ended(), "the job goes on");
+  FLUX_RETURN_IF_ERROR(outcome_->status);
+  const Summary s = summarize();
+  FLUX_RETURN_IF_ERROR(write_file_atomic(in_output("summary.json"), summary_json(s)));
+  FLUX_RETURN_IF_ERROR(
+      write_file_atomic(in_output("curve.svg"), curve_.to_svg(options_.job, s.auc.value_or(0))));
+  print_end(s);
+  if (!outcome_->evaluation.is_ok())
+    return outcome_->evaluation.with_context("the model is saved, but the test");
+  return s;
+}
+
+void JobConsole::print_end(const Summary& s) {
+  const std::vector<int64_t>& stages = outcome_->sum.stage_ns;
+  int64_t total = 0;
+  for (const int64_t ns : stages) total += ns;
+  std::string line;
+  for (size_t i = 0; i < std::min(kStages, stages.size()) && total > 0; ++i)
+    line += fmt::format("{}{} {:.1f}%", i > 0 ? ", " : "", stage_name(static_cast<Stage>(i)),
+                        100.0 * static_cast<double>(stages[i]) / static_cast<double>(total));
+  if (!line.empty()) say("time by stage: " + line);
+  say(accounting_line(s));
+  if (!outcome_->model.empty())
+    say(fmt::format("model: {} ({} rows)\ncurve: {}", outcome_->model, with_commas(s.rows),
+                    in_output("curve.svg")));
+  if (s.state == "stopped") say(fmt::format("stopped; to go on: {}", options_.resume_command));
+}
+
+}  // namespace flux

@@ -1,0 +1,66 @@
+// JobConsole: a job as a person at a terminal sees it: lines, progress rows, the curve, the end.
+//
+// Used by the embedded run and by the coordinator process alike; it looks at snapshots of the
+// JobMaster, never at workers. Threads: all on the JobMaster's executor thread.
+// Failure: the curve and summary files are said, not fatal, until the end; result() has the
+// outcome.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "flux/coordinator/job_master.h"
+#include "flux/main/curve.h"
+#include "flux/main/progress_view.h"
+#include "flux/main/summary.h"
+
+namespace flux {
+
+struct JobConsoleOptions {
+  bool terminal = false;
+  std::string output;  // folder
+  std::string job;
+  uint32_t slots = 0;
+  size_t passes = 0;  // of the job
+  bool key_per_example = false;
+  std::string precision;
+  uint32_t threads = 0;  // of all workers together, for the summary
+  std::string mode = "async", wire = "fp32";
+  std::string resume_command;  // printed when stopped
+};
+
+class JobConsole final : public JobEvents {
+ public:
+  explicit JobConsole(JobConsoleOptions options);
+  // Before the JobMaster starts: where snapshots come from.
+  void watch(std::function<JobStatus()> snapshot) { snapshot_ = std::move(snapshot); }
+  // Call about ten times a second: prints what is due.
+  void tick();
+
+  void say(const std::string& line) override;
+  void training(bool on, uint64_t before, uint64_t total) override;
+  void saved() override;
+  void finished(const JobOutcome& outcome) override;
+
+  bool ended() const { return outcome_.has_value(); }
+  // After the end: writes summary.json and curve.svg, prints the last lines.
+  Result<Summary> result();
+
+ private:
+  ProgressPoint point(const JobStatus& status) const;
+  Summary summarize() const;
+  void print_end(const Summary& summary);
+  std::string in_output(const char* name) const;
+
+  const JobConsoleOptions options_;
+  const TimeNs start_;
+  std::function<JobStatus()> snapshot_;
+  Curve curve_;
+  ProgressView view_;
+  bool training_ = false;
+  bool curve_loaded_ = false;
+  std::optional<JobOutcome> outcome_;
+};
+
+}  // namespace flux

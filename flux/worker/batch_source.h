@@ -1,0 +1,44 @@
+// BatchSource: where a lane gets its batches and says what became of them.
+// Threads: every method is safe from any thread. Implementation: BlockStore.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "flux/api/job_port.h"
+#include "flux/base/status.h"
+#include "flux/data/dataset.h"
+#include "flux/protocol/batch_id.h"
+#include "flux/protocol/sync_step.h"
+
+namespace flux {
+
+struct BatchItem {
+  BatchId id;
+  bool evaluate = false;  // predict, change nothing, report
+  uint64_t geometry = 0;  // hash that a push names
+  std::shared_ptr<const BlockReader> reader;
+  std::shared_ptr<const SyncStep> step;  // sync mode
+};
+
+class BatchSource {
+ public:
+  enum class Next : uint8_t {
+    kItem,
+    kWait,  // nothing now; the lane is woken when that may have changed
+    kEnd,   // nothing more
+  };
+  virtual ~BatchSource() = default;
+  virtual Next next(uint32_t lane, BatchItem* out) = 0;
+  // Nothing is in store and nothing is being opened: whoever waits may wait for long.
+  virtual bool dry() const = 0;
+  // The whole worker ends: begin nothing, drop what is not computed.
+  virtual bool stopping() const = 0;
+  // Every shard acknowledged this batch.
+  virtual void applied(uint32_t lane, const BatchId& id) = 0;
+  virtual void evaluated(uint32_t lane, EvalReport report) = 0;
+  // This lane cannot go on: everybody stops.
+  virtual void failed(uint32_t lane, const Status& status) = 0;
+};
+
+}  // namespace flux

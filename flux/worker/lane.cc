@@ -1,0 +1,407 @@
+#include "flux/worker/lane.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace flux {
+namespace {
+
+constexpr TimeNs kFar = 3600 * kSecond;
+
+std::vector<uint32_t> dims_of(const Graph& graph) {
+  std::vector<uint32_t> dims;
+  for (const std::string& table : graph.tables()) dims.push_back(graph.inputs().tables.at(table));
+  return dims;
+}
+
+PsClientOptions with_model(PsClientOptions options, const Graph& graph) {
+  options.dims = dims_of(graph);
+  options.parameters = graph.parameter_count();
+  return options;
+}
+
+}  // namespace
+
+Lane::Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net,
+           std::vector<ServerPort*> servers, ShardRoute route, FetchRoute fetch_route,
+           BatchSource* source, WorkerMode* mode)
+    : options_(std::move(options)),
+      executor_(executor),
+      net_(std::move(net)),
+      source_(source),
+      client_(with_model(options_.client, net_->graph()), std::move(servers), std::move(route),
+              std::move(fetch_route), executor),
+      host_(std::make_shared<LaneHost>()),
+      no_keys_(options_.client.sparse_shards + 1, 0),
+      predictions_(options_.batch_max),
+      last_ns_(executor->now_ns()) {
+  options_.client = with_model(options_.client, net_->graph());
+  host_->index = options_.index;
+  host_->executor = executor;
+  host_->client = &client_;
+  host_->acknowledged = [weak = std::weak_ptr<Lane*>(self_)](const BatchWorkPtr& work) {
+    if (const auto self = weak.lock()) (*self)->acknowledged(work);
+  };
+  mode_ = mode->lane(host_);
+  client_.on_failure([this] { notify(); });
+}
+
+Lane::~Lane() = default;
+
+void Lane::notify() {
+  if (notify_) notify_();
+}
+
+void Lane::spend(Stage stage) {
+  const TimeNs now = executor_->now_ns();
+  batch_ns_[static_cast<size_t>(stage)] += now - last_ns_;
+  last_ns_ = now;
+}
+
+void Lane::spend_on_wait() {
+  switch (wait_) {
+    case Wait::kPull:
+      return spend(Stage::kPull);
+    case Wait::kRoom:
+    case Wait::kLastPushes:
+      return spend(Stage::kPush);
+    case Wait::kBlock:
+    case Wait::kNothing:
+      return spend(Stage::kFeed);
+  }
+}
+
+BatchWorkPtr Lane::free_work() {
+  if (free_.empty())
+    return std::make_shared<BatchWork>(options_.client.sparse_shards, options_.client.dims,
+                                       options_.client.parameters);
+  BatchWorkPtr work = std::move(free_.back());
+  free_.pop_back();
+  return work;
+}
+
+void Lane::recycle(BatchWorkPtr work) {
+  work->item = {};
+  if (work->dense) free_dense_.push_back(std::exchange(work->dense, nullptr));
+  free_.push_back(std::move(work));
+}
+
+std::shared_ptr<Buffer<float>> Lane::free_dense() {
+  if (free_dense_.empty()) return std::make_shared<Buffer<float>>(options_.client.parameters);
+  auto buffer = std::move(free_dense_.back());
+  free_dense_.pop_back();
+  return buffer;
+}
+
+bool Lane::step() {
+  if (finished_) return false;
+  spend_on_wait();
+  if (!client_.status().is_ok()) {
+    fail(client_.status());
+    finish();
+    return true;
+  }
+  if (!ended_ && source_->stopping()) {
+    ended_ = true;
+    drop_queue();
+  }
+  bool moved = prepare();
+  moved = start_pulls() || moved;
+  moved = compute_front() || moved;
+  if (!moved) moved = end_if_drained();
+  if (!moved) return wait_or_give_up();
+  ++events_;
+  wait_ = Wait::kNothing;
+  return true;
+}
+
+bool Lane::prepare() {
+  if (ended_ || failing_ || queue_.size() > options_.pull_ahead) return false;
+  BatchWorkPtr work = free_work();
+  const BatchSource::Next next = source_->next(options_.index, &work->item);
+  spend(Stage::kFeed);
+  if (next != BatchSource::Next::kItem) {
+    recycle(std::move(work));
+    if (next == BatchSource::Next::kEnd)
+      ended_ = true;
+    else if (queue_.empty())
+      mode_->idle();
+    return ended_;
+  }
+  if (!work->item.evaluate) mode_->busy();
+  const Status status = work->item.reader->read_batch(work->item.id.batch, &work->batch);
+  if (!status.is_ok()) {
+    fail(status);
+    return true;
+  }
+  spend(Stage::kRead);
+  work->plan.build(work->batch.keys);
+  work->size_rows(options_.client.dims);
+  work->stage = BatchWork::Stage::kPlanned;
+  queue_.push_back(std::move(work));
+  spend(Stage::kPlan);
+  return true;
+}
+
+bool Lane::start_pulls() {
+  if (failing_) return false;
+  bool moved = false;
+  size_t pulled_before = 0;
+  for (size_t i = 0; i < queue_.size(); ++i) {
+    const BatchWorkPtr work = queue_[i];
+    if (work->stage != BatchWork::Stage::kPlanned) {
+      ++pulled_before;
+      continue;
+    }
+    if (!mode_->may_pull(pulled_before)) break;
+    ++pulled_before;
+    work->stage = BatchWork::Stage::kPulling;
+    work->pull_number = ++pulls_;
+    const bool dense = options_.client.parameters > 0 && !options_.separate_dense;
+    if (dense) work->dense = free_dense();
+    client_.pull(
+        {work->plan.sharded(), work->row_pointers, dense ? work->dense->data() : nullptr, work},
+        [this, work](const Status& status) { pulled(work, status); });
+    moved = true;
+  }
+  if (moved) spend(Stage::kPull);
+  return moved;
+}
+
+void Lane::pulled(const BatchWorkPtr& work, const Status& status) {
+  ++events_;
+  work->stage = BatchWork::Stage::kPulled;
+  if (!status.is_ok()) {
+    fail(status);
+  } else if (work->dense && work->pull_number > newest_pull_) {
+    std::swap(newest_dense_, work->dense);
+    newest_pull_ = work->pull_number;
+  }
+  if (work->dense) free_dense_.push_back(std::exchange(work->dense, nullptr));
+  notify();
+}
+
+// With separate_dense: asks for the dense values of the front batch; true when they have come.
+bool Lane::dense_is_here() {
+  if (!options_.separate_dense || options_.client.parameters == 0) return true;
+  if (!dense_asked_) {
+    dense_asked_ = true;
+    dense_here_ = false;
+    if (!newest_dense_) newest_dense_ = free_dense();
+    client_.pull({{nullptr, no_keys_.data()}, {}, newest_dense_->data(), newest_dense_},
+                 [this](const Status& status) {
+                   ++events_;
+                   dense_here_ = true;
+                   if (!status.is_ok()) fail(status);
+                   notify();
+                 });
+    spend(Stage::kPull);
+  }
+  return dense_here_;
+}
+
+bool Lane::compute_front() {
+  if (failing_ || queue_.empty()) return false;
+  const BatchWorkPtr work = queue_.front();
+  if (work->stage != BatchWork::Stage::kPulled) return false;
+  if (!work->item.evaluate && !mode_->may_compute()) return false;
+  if (!dense_is_here() || failing_) return false;
+  queue_.pop_front();
+  dense_asked_ = false;
+  fill_input(work.get());
+  if (work->item.evaluate) {
+    evaluate(work.get());
+    recycle(work);
+    return true;
+  }
+  if (!train(work)) return true;
+  ++in_flight_;
+  mode_->push(work);
+  spend(Stage::kPush);
+  const std::lock_guard lock(progress_mutex_);
+  for (size_t s = 0; s < kStages; ++s) progress_.stage_ns[s] += std::exchange(batch_ns_[s], 0);
+  progress_.duplicates = client_.duplicates();
+  resends_.store(client_.resends(), std::memory_order_relaxed);
+  return true;
+}
+
+void Lane::fill_input(BatchWork* work) {
+  input_.batch = work->batch.size;
+  input_.labels = work->batch.labels.data();
+  input_.dense = work->batch.dense_values.data();
+  input_.tables.clear();
+  gradients_.parameters = work->dense_gradient.data();
+  gradients_.tables.clear();
+  for (size_t t = 0; t < work->rows.size(); ++t) {
+    input_.tables.push_back({work->rows[t].data(), work->plan.unique(), work->plan.index().data()});
+    gradients_.tables.push_back(work->row_gradients[t].data());
+  }
+  if (newest_dense_) net_->set_parameters(newest_dense_->data());
+}
+
+bool Lane::train(const BatchWorkPtr& work) {
+  const double loss = net_->train(input_, &gradients_, predictions_.data());
+  spend(Stage::kCompute);
+  if (!std::isfinite(loss)) [[unlikely]] {
+    fail(
+        invalid("the loss of {} is {}: the model diverged; lower the learning rate (the last "
+                "checkpoint is good, nothing of this batch was applied)",
+                to_string(work->item.id), loss));
+    return false;
+  }
+  const uint32_t n = work->batch.size;
+  const std::lock_guard lock(progress_mutex_);
+  if (options_.metrics)
+    progress_.metrics.add(work->batch.labels.data(), predictions_.data(), n, loss);
+  progress_.loss_sum += loss;
+  progress_.examples += n;
+  ++progress_.batches;
+  examples_.fetch_add(n, std::memory_order_relaxed);
+  return true;
+}
+
+void Lane::evaluate(BatchWork* work) {
+  const double loss = net_->predict(input_, predictions_.data());
+  SparseHistogram counts =
+      BinaryMetrics::sparse(work->batch.labels.data(), predictions_.data(), work->batch.size);
+  EvalReport report;
+  report.id = work->item.id;
+  report.loss_sum = loss;
+  report.bucket = std::move(counts.bucket);
+  report.positive = std::move(counts.positive);
+  report.negative = std::move(counts.negative);
+  source_->evaluated(options_.index, std::move(report));
+  spend(Stage::kCompute);
+}
+
+void Lane::acknowledged(const BatchWorkPtr& work) {
+  ++events_;
+  --in_flight_;
+  source_->applied(options_.index, work->item.id);
+  recycle(work);
+  notify();
+}
+
+void Lane::drop_queue() {
+  queue_.clear();  // answers that still come find their work in the request
+  dense_asked_ = false;
+}
+
+void Lane::end_mode() {
+  if (mode_ended_) return;
+  mode_ended_ = true;
+  mode_->end();
+}
+
+bool Lane::end_if_drained() {
+  if ((!ended_ && !failing_) || !queue_.empty()) return false;
+  end_mode();
+  if (in_flight_ > 0) return false;
+  finish();
+  return true;
+}
+
+void Lane::fail(Status status) {
+  if (failing_ || finished_) return;
+  failing_ = true;
+  status_ = std::move(status);
+  drop_queue();
+  source_->failed(options_.index, status_);
+}
+
+void Lane::abort(Status status) {
+  if (finished_) return;
+  if (status_.is_ok()) status_ = std::move(status);
+  finish();
+}
+
+void Lane::finish() {
+  drop_queue();
+  end_mode();
+  finished_ = true;
+  wait_ = Wait::kNothing;
+  const std::lock_guard lock(progress_mutex_);
+  wait_text_.clear();
+  progress_.duplicates = client_.duplicates();
+  resends_.store(client_.resends(), std::memory_order_relaxed);
+  for (size_t s = 0; s < kStages; ++s) progress_.stage_ns[s] += std::exchange(batch_ns_[s], 0);
+}
+
+Lane::Wait Lane::find_wait() const {
+  if (queue_.empty()) return ended_ || failing_ ? Wait::kLastPushes : Wait::kBlock;
+  switch (queue_.front()->stage) {
+    case BatchWork::Stage::kPlanned:
+      return Wait::kRoom;  // the mode wants an acknowledgement first
+    case BatchWork::Stage::kPulling:
+      return Wait::kPull;
+    case BatchWork::Stage::kPulled:
+      return dense_asked_ && !dense_here_ ? Wait::kPull : Wait::kRoom;
+  }
+  return Wait::kNothing;
+}
+
+std::string Lane::wait_text_of(Wait wait) const {
+  switch (wait) {
+    case Wait::kNothing:
+      return "";
+    case Wait::kBlock:
+      return "a block";
+    case Wait::kPull:
+      return "pull from " + client_.waits_for_pull();
+    case Wait::kRoom:
+      return "room for a push: " + mode_->waits();
+    case Wait::kLastPushes:
+      return "the last pushes: " + mode_->waits();
+  }
+  return "";
+}
+
+std::string Lane::waits() const {
+  return finished_ ? "" : wait_text_of(wait_);
+}
+
+// False: goes on waiting. True: gave up.
+bool Lane::wait_or_give_up() {
+  const Wait wait = find_wait();
+  const TimeNs now = executor_->now_ns();
+  if (wait != wait_ || wait_events_ != events_) {
+    wait_ = wait;
+    wait_events_ = events_;
+    wait_since_ = now;
+    const std::lock_guard lock(progress_mutex_);
+    wait_text_ = wait_text_of(wait);
+    wait_text_since_ = now;
+    return false;
+  }
+  if (wait == Wait::kBlock || now - wait_since_ < options_.answer_deadline_ns) return false;
+  const Status status = error(Code::kUnavailable, "lane {} waited {} s for {}; is it overloaded?",
+                              options_.index, (now - wait_since_) / kSecond, wait_text_of(wait));
+  fail(status);
+  finish();
+  return true;
+}
+
+TimeNs Lane::next_time() const {
+  if (wait_ == Wait::kNothing || wait_ == Wait::kBlock) return executor_->now_ns() + kFar;
+  return wait_since_ + options_.answer_deadline_ns;
+}
+
+std::string Lane::wait_text(TimeNs now) const {
+  const std::lock_guard lock(progress_mutex_);
+  if (wait_text_.empty() || now - wait_text_since_ < kSecond / 10) return "";
+  return fmt::format("{} for {:.1f} s", wait_text_,
+                     static_cast<double>(now - wait_text_since_) * 1e-9);
+}
+
+void Lane::add_progress(Progress* sum) const {
+  const std::lock_guard lock(progress_mutex_);
+  sum->examples += progress_.examples;
+  sum->batches += progress_.batches;
+  sum->loss_sum += progress_.loss_sum;
+  sum->duplicates += progress_.duplicates;
+  for (size_t s = 0; s < kStages; ++s) sum->stage_ns[s] += progress_.stage_ns[s];
+  sum->metrics.merge(progress_.metrics);
+}
+
+}  // namespace flux
