@@ -41,7 +41,10 @@ Status MemFiles::check_parent(const std::string& path) const {
 void MemFiles::put(const std::string& path, std::string_view content, bool durable) {
   disk_->files_[path] = {std::string(content), durable};
   ++disk_->writes_;
-  disk_->world_->trace(hash_bytes(content, hash_bytes(path)));
+  // A manifest says when it was made by the machine's clock, which no seed decides.
+  const bool dated = path.find("manifest.json") != std::string::npos;
+  disk_->world_->trace(dated ? hash_bytes(path, content.size())
+                             : hash_bytes(content, hash_bytes(path)));
 }
 
 Status MemFiles::write_atomic(const std::string& path, std::string_view content) {

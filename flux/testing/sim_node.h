@@ -7,7 +7,6 @@
 // and, if asked, the story in words. Not thread-safe: one world is one thread.
 #pragma once
 
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
@@ -61,7 +60,7 @@ class SimNode final : public Executor {
   void post(TimeNs delay_ns, std::function<void()> task) override {
     if (!*alive_) return;
     world_->executor().post(
-        delay_ns > 0 ? delay_ns : 0,
+        (delay_ns > 0 ? delay_ns : 0) + (slow_ > 0 ? world_->draw(0, slow_) : 0),
         [state = State{this, alive_}, task = std::move(task)]() mutable { run(state, task); });
   }
   // Nothing posted here runs any more.
@@ -70,6 +69,8 @@ class SimNode final : public Executor {
   // Turns false when the node dies; outlives it.
   std::shared_ptr<const bool> life() const { return alive_; }
   void pause(TimeNs until_ns) { paused_until_ = until_ns; }
+  // Every task comes up to so much later than it should.
+  void set_slow(TimeNs slow_ns) { slow_ = slow_ns; }
   bool paused() const { return paused_until_ > now_ns(); }
 
   const std::string& name() const { return name_; }
@@ -94,6 +95,7 @@ class SimNode final : public Executor {
   std::string name_;
   uint64_t boot_;
   TimeNs paused_until_ = 0;
+  TimeNs slow_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
