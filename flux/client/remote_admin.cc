@@ -25,15 +25,15 @@ void RemoteAdmin::close_below(uint64_t incarnation, uint32_t pass, Done done) {
 
 void RemoteAdmin::marked(uint64_t incarnation, BlockId section, uint32_t blocks, bool any,
                          std::function<void(Result<std::vector<uint32_t>>)> done) {
-  caller_.call<MarkedReply>(
-      ApiVerb::kMarked, MarkedRequest{incarnation, section, blocks, any}, options_.quick,
-      [blocks, done = std::move(done)](Result<MarkedReply> reply) {
-        if (!reply.is_ok()) return done(reply.status());
-        if (reply.value().masks.size() != blocks)
-          return done(error(Code::kCorrupt, "marked: {} masks for {} blocks",
-                            reply.value().masks.size(), blocks));
-        done(std::move(reply).value().masks);
-      });
+  caller_.call<MarkedReply>(ApiVerb::kMarked, MarkedRequest{incarnation, section, blocks, any},
+                            options_.quick,
+                            [blocks, done = std::move(done)](Result<MarkedReply> reply) {
+                              if (!reply.is_ok()) return done(reply.status());
+                              if (reply.value().masks.size() != blocks)
+                                return done(error(Code::kCorrupt, "marked: {} masks for {} blocks",
+                                                  reply.value().masks.size(), blocks));
+                              done(std::move(reply).value().masks);
+                            });
 }
 
 void RemoteAdmin::mark(uint64_t incarnation, uint64_t geometry, std::vector<BatchId> ids,

@@ -12,8 +12,8 @@
 namespace flux {
 
 struct RemoteAdminOptions {
-  RetryOptions quick;                                 // passes, marks
-  RetryOptions slow{.deadline_ns = 600 * kSecond};    // open_job, load, save, totals
+  RetryOptions quick;                               // passes, marks
+  RetryOptions slow{.deadline_ns = 600 * kSecond};  // open_job, load, save, totals
 };
 
 class RemoteAdmin final : public ServerAdminPort {

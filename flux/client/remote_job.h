@@ -2,9 +2,9 @@
 //
 // Every call is asked again until it is answered or its deadline is over (client/retry_caller.h). A
 // repeated lease has the same `seq`, so the coordinator gives the same block; a repeated leave that
-// finds the worker gone has been done. The coordinator may hold a lease back: `lease.try_timeout_ns`
-// is the longest that it does, and some more.
-// Threads, ownership, destruction: as RetryCaller.
+// finds the worker gone has been done. The coordinator may hold a lease back:
+// `lease.try_timeout_ns` is the longest that it does, and some more. Threads, ownership,
+// destruction: as RetryCaller.
 #pragma once
 
 #include "flux/api/job_port.h"

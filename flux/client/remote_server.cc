@@ -111,8 +111,8 @@ void RemoteServer::pull(const PullRequest& request, std::function<void(const Pul
   s.traffic.sent += call.control.size() + payload_bytes(call.payload);
   // The channel places a reply only while this call is under way, and `state` may be gone then.
   const auto place = [pull, reply_bytes, shape = &s.shape, value = s.options.value,
-                      weak = std::weak_ptr<State>(state_)](std::string_view, uint64_t bytes)
-      -> Result<std::vector<MutableByteSpan>> {
+                      weak = std::weak_ptr<State>(state_)](
+                         std::string_view, uint64_t bytes) -> Result<std::vector<MutableByteSpan>> {
     const auto state = weak.lock();
     if (!state) return Status(Code::kCancelled, "nobody waits for these rows");
     if (bytes != reply_bytes)

@@ -3,15 +3,14 @@
 // Nothing is copied: keys and gradients are gathered from the caller's arrays when they are sent,
 // and a reply's rows go straight to where the caller wants them. With fp16 or bf16 on the wire they
 // pass through memory of this object instead, converted on the way.
-// pull(): `done` gets the Status; kUnavailable: ask again. push(): a failure of the connection or the
-// time is answered with no answers at all (PushSession sends again what is not answered in time); a
-// server that does not know the incarnation answers "stale incarnation" for every shard, and one
-// that cannot read the request "malformed": both end the session. `done` is always called once, and
-// only then are the caller's arrays free: a caller that got its acknowledgement through a second try
-// must still wait for the first one's `done`.
-// Threads: the channel's executor. Ownership: the channel outlives this object; destroyed with calls
-// under way, it cancels them and their `done` is never called: the arrays must then live until the
-// channel is gone.
+// pull(): `done` gets the Status; kUnavailable: ask again. push(): a failure of the connection or
+// the time is answered with no answers at all (PushSession sends again what is not answered in
+// time); a server that does not know the incarnation answers "stale incarnation" for every shard,
+// and one that cannot read the request "malformed": both end the session. `done` is always called
+// once, and only then are the caller's arrays free: a caller that got its acknowledgement through a
+// second try must still wait for the first one's `done`. Threads: the channel's executor.
+// Ownership: the channel outlives this object; destroyed with calls under way, it cancels them and
+// their `done` is never called: the arrays must then live until the channel is gone.
 #pragma once
 
 #include <cstdint>

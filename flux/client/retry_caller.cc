@@ -50,16 +50,16 @@ struct RetryCaller::State : std::enable_shared_from_this<State> {
     if (status.code() != Code::kUnavailable)
       return finish(id, std::move(status), message_bytes(reply.control, reply.payload));
     const TimeNs now = executor->now_ns();
-    const auto wait = static_cast<TimeNs>(static_cast<double>(call.pause) *
-                                          (0.5 + random.uniform() * 0.5));
+    const auto wait =
+        static_cast<TimeNs>(static_cast<double>(call.pause) * (0.5 + random.uniform() * 0.5));
     call.pause = std::min(call.pause * 2, call.options.pause_max_ns);
     if (now + wait >= call.begun + call.options.deadline_ns) {
-      return finish(id,
-                    error(Code::kUnavailable, "{} at {}: no answer for {:.1f} s, asked {} times: {}",
-                          verb_name(call.verb), channel->peer(),
-                          static_cast<double>(now - call.begun) / kSecond, call.tries,
-                          status.message()),
-                    {});
+      return finish(
+          id,
+          error(Code::kUnavailable, "{} at {}: no answer for {:.1f} s, asked {} times: {}",
+                verb_name(call.verb), channel->peer(),
+                static_cast<double>(now - call.begun) / kSecond, call.tries, status.message()),
+          {});
     }
     executor->post(wait, [weak = weak_from_this(), id] {
       if (const auto state = weak.lock()) state->attempt(id);

@@ -5,8 +5,8 @@
 // some randomness, so that many callers do not come at once), until the deadline of the whole call.
 // Threads: one owner, that of the channel's executor; `done` runs there, once, never inside call().
 // Ownership: channel and executor outlive it. Destroyed with calls under way, it cancels them and
-// their `done` is never called. Failure: the peer's Status; at the deadline kUnavailable with who did
-// not answer what for how long, and the last reason.
+// their `done` is never called. Failure: the peer's Status; at the deadline kUnavailable with who
+// did not answer what for how long, and the last reason.
 #pragma once
 
 #include <cstdint>

@@ -115,7 +115,15 @@ CoordinatorProcess::CoordinatorProcess(ClusterContext* context, uint64_t incarna
       make_plan(), make_options(), node_.get(), &offload_, &shadow_,
       [this](const std::string& address) { return reach(address); }, this);
   bent_job_ = std::make_unique<BentJob>(master_.get(), &bent_);
-  service_ = std::make_unique<CoordinatorService>(bent_job_.get(), master_.get());
+  CoordinatorServiceOptions options;
+  options.on_worker_gone = [this](const std::string& name, uint64_t boot) {
+    master_->worker_gone(name, boot, "its connection is gone");
+  };
+  options.on_server_gone = [this](const std::string& name, uint64_t boot) {
+    master_->server_gone(name, boot, "its connection is gone");
+  };
+  service_ = std::make_unique<CoordinatorService>(bent_job_.get(), master_.get(), node_.get(),
+                                                  std::move(options));
   context_->net.listen(kCoordinatorAddress, node_.get(), service_.get());
   master_->start();
 }
@@ -209,11 +217,20 @@ ServerProcess::ServerProcess(ClusterContext* context, uint32_t index)
           },
           &files_) {
   const FindServer find = [this](uint64_t incarnation) { return server(incarnation); };
-  buggy_ = std::make_unique<BuggyServer>(
-      &jobs_, context->bug, node_.get(), [this] { return incarnation_; }, find);
+  buggy_ = std::make_unique<BuggyServer>(&jobs_, context->bug, node_.get(), find);
   watched_ = std::make_unique<WatchedServer>(buggy_.get(), find, &context->facts);
-  service_ = make_server_service();
-  context_->net.listen(server_address(index), node_.get(), service_.get());
+  ServerServiceOptions options;
+  options.slow = [this](std::function<void()> task) {
+    node_->post(context_->world.draw(0, kSlowWork), std::move(task));
+    return true;
+  };
+  options.data = watched_.get();
+  service_ = std::make_unique<ServerService>(&jobs_, std::move(options));
+  fenceless_ = std::make_unique<FencelessService>(service_.get(), &context->facts,
+                                                  [this] { return incarnation_; });
+  const bool fenced = context->bug != ClusterBug::kNoIncarnationCheck;
+  context_->net.listen(server_address(index), node_.get(),
+                       fenced ? static_cast<Service*>(service_.get()) : fenceless_.get());
   channel_ = context_->net.connect(node_.get(), kCoordinatorAddress, PeerRole::kServer);
   registry_ = std::make_unique<RemoteRegistry>(channel_.get(), node_.get(), draw_seed(), kQuick);
   heard_ns_ = node_->now_ns();

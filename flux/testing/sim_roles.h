@@ -123,7 +123,8 @@ class ServerProcess final : public SimProcess {
   ServerJobs jobs_;
   std::unique_ptr<BuggyServer> buggy_;
   std::unique_ptr<WatchedServer> watched_;
-  std::unique_ptr<Service> service_;
+  std::unique_ptr<ServerService> service_;
+  std::unique_ptr<FencelessService> fenceless_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<RemoteRegistry> registry_;
   uint64_t incarnation_ = 0;  // opened last

@@ -1,7 +1,9 @@
 #include "flux/testing/watched_server.h"
 
-#include <algorithm>
+#include <cstring>
 #include <optional>
+
+#include "flux/api/verbs.h"
 
 namespace flux {
 
@@ -12,6 +14,7 @@ struct WatchedServer::Seen {
   std::vector<ShardId> shards;
   std::vector<ShardEpoch> epochs;
   std::optional<SyncStep> step;
+  bool stale = false;
 };
 
 void WatchedServer::pull(const PullRequest& request, std::function<void(const PullReply&)> done) {
@@ -28,7 +31,8 @@ void WatchedServer::push(const PushRequest& request, std::function<void(const Pu
   Seen seen{request.claim,
             {request.shards.begin(), request.shards.end()},
             {request.epochs.begin(), request.epochs.end()},
-            request.step == nullptr ? std::nullopt : std::optional(*request.step)};
+            request.step == nullptr ? std::nullopt : std::optional(*request.step),
+            facts_->stale};
   inner_->push(request,
                [this, seen = std::move(seen), done = std::move(done)](const PushReply& reply) {
                  check(seen, reply);
@@ -52,7 +56,7 @@ void WatchedServer::check(const Seen& seen, const PushReply& reply) {
       continue;
     }
     const Server* server = find_(seen.claim.incarnation);
-    if (server == nullptr)
+    if (server == nullptr || seen.stale)
       return facts_->fail("a write of an older incarnation was accepted");
     if (!server->owns(answer.shard))
       return facts_->fail(fmt::format("shard {} answered from elsewhere", answer.shard));
@@ -149,9 +153,7 @@ PushReply forged(const PushRequest& request) {
 }  // namespace
 
 void BuggyServer::pull(const PullRequest& request, std::function<void(const PullReply&)> done) {
-  PullRequest asked = request;
-  if (bug_ == ClusterBug::kNoIncarnationCheck) asked.incarnation = current_();
-  inner_->pull(asked, std::move(done));
+  inner_->pull(request, std::move(done));
 }
 
 void BuggyServer::push(const PushRequest& request, std::function<void(const PushReply&)> done) {
@@ -159,10 +161,9 @@ void BuggyServer::push(const PushRequest& request, std::function<void(const Push
     case ClusterBug::kAckBeforeApply:
       if (node_->world()->random().chance(0.2)) return push_later(request, done);
       break;
-    case ClusterBug::kNoIncarnationCheck:
-      return push_fenceless(request, done, false);
+    case ClusterBug::kNoIncarnationCheck:  // an epoch of a former life means nothing in this one
     case ClusterBug::kNoEpochCheck:
-      return push_fenceless(request, done, true);
+      return push_fenceless(request, done);
     case ClusterBug::kEmptyShardsUnmarked:
       return push_without_empty(request, done);
     case ClusterBug::kDuplicatesApplied:
@@ -202,10 +203,8 @@ void BuggyServer::push_later(const PushRequest& request, const PushDone& done) {
 }
 
 // Takes what a message says about the past for the present.
-void BuggyServer::push_fenceless(const PushRequest& request, const PushDone& done,
-                                 bool epoch_only) {
+void BuggyServer::push_fenceless(const PushRequest& request, const PushDone& done) {
   PushRequest asked = request;
-  if (!epoch_only) asked.claim.incarnation = current_();
   const Server* server = find_(asked.claim.incarnation);
   std::vector<ShardEpoch> epochs(request.epochs.begin(), request.epochs.end());
   for (size_t i = 0; i < epochs.size() && server != nullptr; ++i)
@@ -252,6 +251,28 @@ void BuggyServer::push_alone(const PushRequest& request, const PushDone& done) {
   PushRequest asked = request;
   asked.step = &step;
   inner_->push(asked, done);
+}
+
+void FencelessService::handle(RpcRequest request, Responder respond) {
+  constexpr size_t kHead = 1 + sizeof(uint64_t);  // field 1 of both messages, fixed64
+  const auto verb = static_cast<ApiVerb>(request.verb);
+  const bool data = verb == ApiVerb::kPull || verb == ApiVerb::kPush;
+  if (!data || request.control.size() < kHead || request.control[0] != 0x09 || current_() == 0)
+    return inner_->handle(std::move(request), std::move(respond));
+  uint64_t said = 0;
+  std::memcpy(&said, request.control.data() + 1, sizeof said);
+  const uint64_t now = current_();
+  struct Kept {
+    std::string control;
+    std::shared_ptr<const void> memory;
+  };
+  const auto kept = std::make_shared<Kept>(Kept{std::string(request.control), request.memory});
+  std::memcpy(kept->control.data() + 1, &now, sizeof now);
+  request.control = kept->control;
+  request.memory = kept;
+  facts_->stale = said != now;
+  inner_->handle(std::move(request), std::move(respond));
+  facts_->stale = false;
 }
 
 }  // namespace flux

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "flux/api/server.h"
+#include "flux/rpc/service.h"
 #include "flux/server/server.h"
 #include "flux/testing/cluster_bug.h"
 #include "flux/testing/sim_node.h"
@@ -22,7 +23,7 @@ namespace flux {
 // What the audit remembers of a run, over all servers and lives.
 struct ClusterFacts {
   std::function<void(const std::string&)> fail;
-  uint64_t incarnation = 0;  // of the newest coordinator
+  bool stale = false;  // the message in hand belongs to a former life, and a planted bug hid that
   std::set<std::tuple<uint64_t, ShardId, BatchId>> applied;       // incarnation, shard, batch
   std::set<std::tuple<uint64_t, uint64_t, BlockId>> voided;       // incarnation, round, block
   uint64_t pushes = 0, duplicates = 0, partials = 0, refused = 0;  // answers seen
@@ -52,21 +53,15 @@ class WatchedServer final : public ServerPort {
 
 class BuggyServer final : public ServerPort {
  public:
-  // `current` says which incarnation is served here now.
-  BuggyServer(ServerPort* inner, ClusterBug bug, SimNode* node, std::function<uint64_t()> current,
-              FindServer find)
-      : inner_(inner),
-        bug_(bug),
-        node_(node),
-        current_(std::move(current)),
-        find_(std::move(find)) {}
+  BuggyServer(ServerPort* inner, ClusterBug bug, SimNode* node, FindServer find)
+      : inner_(inner), bug_(bug), node_(node), find_(std::move(find)) {}
   void pull(const PullRequest& request, std::function<void(const PullReply&)> done) override;
   void push(const PushRequest& request, std::function<void(const PushReply&)> done) override;
 
  private:
   using PushDone = std::function<void(const PushReply&)>;
   void push_later(const PushRequest& request, const PushDone& done);
-  void push_fenceless(const PushRequest& request, const PushDone& done, bool epoch_only);
+  void push_fenceless(const PushRequest& request, const PushDone& done);
   void push_without_empty(const PushRequest& request, const PushDone& done);
   void push_duplicates(const PushRequest& request, const PushDone& done);
   void push_alone(const PushRequest& request, const PushDone& done);
@@ -74,8 +69,22 @@ class BuggyServer final : public ServerPort {
   ServerPort* inner_;
   ClusterBug bug_;
   SimNode* node_;
-  std::function<uint64_t()> current_;
   FindServer find_;
+};
+
+// The bug that has to sit before the service, which looks up a job by the incarnation in a message.
+class FencelessService final : public Service {
+ public:
+  FencelessService(Service* inner, ClusterFacts* facts, std::function<uint64_t()> current)
+      : inner_(inner), facts_(facts), current_(std::move(current)) {}
+  bool allows(PeerRole role, Verb verb) const override { return inner_->allows(role, verb); }
+  void handle(RpcRequest request, Responder respond) override;
+  void closed(uint64_t connection) override { inner_->closed(connection); }
+
+ private:
+  Service* inner_;
+  ClusterFacts* facts_;
+  std::function<uint64_t()> current_;
 };
 
 }  // namespace flux
