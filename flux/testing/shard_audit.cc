@@ -124,7 +124,8 @@ std::string ShardAudit::check_complete(const ShardImage& image, uint32_t passes)
   return "";
 }
 
-std::string ShardAudit::check_checkpoint(Files* files, const std::string& folder) const {
+std::string ShardAudit::check_checkpoint(Files* files, const std::string& folder,
+                                         size_t closed) const {
   const std::string path = join_path(folder, "manifest.json");
   const auto text = files->read(path, kFileMax);
   if (!text.is_ok()) return text.status().message();
@@ -133,6 +134,8 @@ std::string ShardAudit::check_checkpoint(Files* files, const std::string& folder
   const Manifest& m = manifest.value();
   if (m.shards.size() != all_shards_)
     return fmt::format("{}: {} shards of {}", path, m.shards.size(), all_shards_);
+  if (m.closed.size() < closed)
+    return fmt::format("{}: {} passes are closed of {}", path, m.closed.size(), closed);
   for (const FileInfo& file : m.files)
     if (const auto read = read_named(files, folder, file); !read.is_ok())
       return read.status().message();

@@ -31,8 +31,9 @@ class ShardAudit {
   // ... and the shard has every batch of passes below `passes`.
   std::string check_complete(const ShardImage& image, uint32_t passes) const;
   // A committed checkpoint: all its files are there and whole, and each shard passes check(); every
-  // shard has every batch of the passes that the manifest calls closed.
-  std::string check_checkpoint(Files* files, const std::string& folder) const;
+  // shard has every batch of the passes that the manifest calls closed, which are at least
+  // `closed`.
+  std::string check_checkpoint(Files* files, const std::string& folder, size_t closed = 0) const;
 
   size_t batches() const { return batches_.size(); }
 

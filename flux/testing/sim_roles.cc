@@ -93,6 +93,12 @@ void SimProcess::kill() {
   context_->net.node_died(node_.get());
 }
 
+void SimProcess::heal() {
+  files_.heal();
+  node_->set_slow(0);
+  node_->pause(0);
+}
+
 void SimProcess::end(const Status& status) {
   if (over_) return;
   over_ = true;
@@ -221,7 +227,9 @@ ServerProcess::ServerProcess(ClusterContext* context, uint32_t index)
   watched_ = std::make_unique<WatchedServer>(buggy_.get(), find, &context->facts);
   ServerServiceOptions options;
   options.slow = [this](std::function<void()> task) {
-    node_->post(context_->world.draw(0, kSlowWork), std::move(task));
+    slow_.push_back(std::move(task));
+    if (slow_.size() == 1)
+      node_->post(context_->world.draw(0, kSlowWork), [this] { run_slow(); });
     return true;
   };
   options.data = watched_.get();
@@ -244,6 +252,13 @@ ServerProcess::~ServerProcess() {
 const Server* ServerProcess::server(uint64_t incarnation) const {
   const auto found = jobs_.find(incarnation);
   return found.is_ok() ? found.value()->server() : nullptr;
+}
+
+// One at a time, in order.
+void ServerProcess::run_slow() {
+  slow_.front()();
+  slow_.pop_front();
+  if (!slow_.empty()) node_->post(context_->world.draw(0, kSlowWork), [this] { run_slow(); });
 }
 
 void ServerProcess::join() {

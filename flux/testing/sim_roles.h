@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -65,6 +66,8 @@ class SimProcess {
   bool over() const { return over_; }
   const Status& status() const { return status_; }
   void kill();
+  // From now on disk and machine are perfect.
+  void heal();
 
  protected:
   void end(const Status& status);
@@ -116,6 +119,7 @@ class ServerProcess final : public SimProcess {
 
  private:
   void join();
+  void run_slow();
   void report();
   void heard_nothing(const Status& status);
 
@@ -127,6 +131,7 @@ class ServerProcess final : public SimProcess {
   std::unique_ptr<FencelessService> fenceless_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<RemoteRegistry> registry_;
+  std::deque<std::function<void()>> slow_;
   uint64_t incarnation_ = 0;  // opened last
   ServerJoinReply joined_;
   TimeNs heard_ns_ = 0;
