@@ -102,6 +102,7 @@ void JobMaster::State::place_and_open() {
       [this](const Status& status) {
         if (ended()) return;
         if (!status.is_ok()) return fail(status);
+        opened_ = true;
         load_shards();
       });
 }

@@ -222,6 +222,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   Membership servers_members_;
   std::vector<ServerEntry> servers_;  // index = ServerId
   std::optional<ShardMap> map_;
+  bool opened_ = false;  // every server has the job open
   WorkerReport left_;  // sums over workers that are gone
   uint64_t workers_lost_ = 0;
 

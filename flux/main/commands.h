@@ -37,6 +37,13 @@ struct GenArguments {
   unsigned threads = 0;
 };
 
+struct SimArguments {
+  uint64_t first = 1, last = 1;  // seeds
+  std::string bug = "none";
+  bool verbose = false;
+  unsigned threads = 0;  // for many seeds
+};
+
 int check_command(const JobArguments& arguments);
 int schema_command();
 int run_command(const RunArguments& arguments);
@@ -45,6 +52,9 @@ int predict_command(const PredictArguments& arguments);
 // `path`: an output folder, one checkpoint's folder, or a job file.
 int inspect_command(const std::string& path, bool verify);
 int gen_criteo_command(const GenArguments& arguments);
+
+// Simulated clusters from seeds (testing/cluster_sim.h).
+int sim_command(const SimArguments& arguments);
 
 // Prints "flux: message" to stderr and returns the exit code for it.
 int report(const Status& status);

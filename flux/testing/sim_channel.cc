@@ -212,8 +212,8 @@ void SimNet::transmit(const std::shared_ptr<Calls>& calls, uint64_t id) {
 void SimNet::deliver(const std::shared_ptr<Link>& link, const std::shared_ptr<Message>& message) {
   Endpoint* endpoint = link->endpoint.get();
   if (!endpoint->open || link->closed) return;
-  Responder respond([this, link, id = message->id](const Status& status, const RpcAnswer& reply) {
-    answer(link, id, status, reply);
+  Responder respond([this, link, message](const Status& status, const RpcAnswer& reply) {
+    answer(link, *message, status, reply);
   });
   if (!endpoint->service->allows(message->role, message->verb)) {
     respond.fail(invalid("role {} may not use verb {}", peer_role_name(message->role),
@@ -231,19 +231,20 @@ void SimNet::deliver(const std::shared_ptr<Link>& link, const std::shared_ptr<Me
   endpoint->service->handle(std::move(request), std::move(respond));
 }
 
-void SimNet::answer(const std::shared_ptr<Link>& link, uint64_t id, const Status& status,
-                    const RpcAnswer& answer) {
+void SimNet::answer(const std::shared_ptr<Link>& link, const Message& request,
+                    const Status& status, const RpcAnswer& answer) {
   if (!link->endpoint->open || !link->endpoint->node->alive()) return;  // the dead say nothing
   auto reply = std::make_shared<Message>();
   reply->bytes.control = answer.control;
   reply->bytes.payload.resize_discard(total_bytes(answer.payload));
   gather(answer.payload, reply->bytes.payload.data());
-  world_->trace(hash_bytes(answer.control, static_cast<uint64_t>(status.code())));
+  const bool traced = !untraced || !untraced(request.verb);
+  world_->trace(hash_bytes(traced ? answer.control : "", static_cast<uint64_t>(status.code())));
   const auto calls = link->calls.lock();
   const auto delays = fate(link);
   if (!calls || !link->up) return;
   for (const TimeNs delay : delays)
-    calls->from->post(delay, [this, weak = link->calls, link, id, reply, status] {
+    calls->from->post(delay, [this, weak = link->calls, link, id = request.id, reply, status] {
       if (const auto calls = weak.lock(); calls && link->up)
         arrive(calls, link->id, id, reply, status);
     });

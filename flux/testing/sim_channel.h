@@ -48,6 +48,8 @@ class SimNet {
   void heal();
 
   uint64_t messages() const { return messages_; }
+  // Verbs whose answers tell of the machine (memory, CPU time), which no seed decides.
+  std::function<bool(Verb)> untraced;
   // How messages read in the story: name of a verb.
   std::function<std::string(Verb)> verb_name;
 
@@ -64,7 +66,7 @@ class SimNet {
   void break_link(const std::shared_ptr<Link>& link, bool client_notices);
   void transmit(const std::shared_ptr<Calls>& calls, uint64_t id);
   void deliver(const std::shared_ptr<Link>& link, const std::shared_ptr<Message>& message);
-  void answer(const std::shared_ptr<Link>& link, uint64_t id, const Status& status,
+  void answer(const std::shared_ptr<Link>& link, const Message& request, const Status& status,
               const RpcAnswer& answer);
   void arrive(const std::shared_ptr<Calls>& calls, uint64_t link, uint64_t id,
               const std::shared_ptr<Message>& reply, const Status& status);

@@ -70,6 +70,7 @@ ClusterContext::ClusterContext(uint64_t seed, ClusterBug planted, SimWorld::Tell
       audit(geometries(plan), plan.schedule, plan.shards, plan.shards + 1) {
   static const std::shared_ptr<const Graph> kGraph = sim_graph();
   graph = kGraph;
+  net.untraced = [](Verb verb) { return verb == static_cast<Verb>(ApiVerb::kTotals); };
   net.verb_name = [](Verb verb) { return std::string(verb_name(static_cast<ApiVerb>(verb))); };
 }
 

@@ -83,7 +83,7 @@ class SimProcess {
   Status status_;
 };
 
-class CoordinatorProcess final : public SimProcess, private JobEvents {
+class CoordinatorProcess final : public SimProcess, public JobEvents {
  public:
   // `finished` is called when the job ends; the process goes on answering until it is killed.
   CoordinatorProcess(ClusterContext* context, uint64_t incarnation,

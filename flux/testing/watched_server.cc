@@ -73,8 +73,10 @@ void WatchedServer::check_applied(const Seen& seen, size_t i, const ShardAnswer&
     if (!replica.ledger().find(id))
       return facts_->fail(fmt::format("shard {} answered {} for {}, which its ledger lacks",
                                       answer.shard, answer_name(answer.answer), to_string(id)));
-    if (answer.answer == Answer::kApplied &&
-        !facts_->applied.insert({seen.claim.incarnation, answer.shard, id}).second)
+    if (answer.answer != Answer::kApplied) continue;
+    const auto key = std::make_tuple(seen.claim.incarnation, answer.shard, id);
+    // Copies of a push that waited for their step together are answered together.
+    if (facts_->applied.try_emplace(key, answer.op).first->second != answer.op)
       return facts_->fail(fmt::format("shard {} applied {} twice", answer.shard, to_string(id)));
   }
   if (seen.step && answer.answer == Answer::kApplied) check_step(seen, replica);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -24,7 +25,8 @@ namespace flux {
 struct ClusterFacts {
   std::function<void(const std::string&)> fail;
   bool stale = false;  // the message in hand belongs to a former life, and a planted bug hid that
-  std::set<std::tuple<uint64_t, ShardId, BatchId>> applied;       // incarnation, shard, batch
+  // By incarnation, shard and batch: the operation that applied it.
+  std::map<std::tuple<uint64_t, ShardId, BatchId>, uint64_t> applied;
   std::set<std::tuple<uint64_t, uint64_t, BlockId>> voided;       // incarnation, round, block
   uint64_t pushes = 0, duplicates = 0, partials = 0, refused = 0;  // answers seen
 };
