@@ -25,6 +25,9 @@ void JobMaster::State::join_worker(const JoinRequest& request,
   if (!map_ || phase_ == Phase::kJoining || phase_ == Phase::kLoading)
     return done(error(Code::kUnavailable, "job {} waits {}", plan_.name, wait_reason()));
   const Membership::Joined joined = workers_members_.join(request.name, request.boot, now());
+  if (joined.stale)  // a request that was under way for long
+    return done(error(Code::kStale, "another process is {} of job {} by now", request.name,
+                      plan_.name));
   if (joined.replaced)
     lose_worker(*joined.replaced, true, fmt::format("{} came back anew", request.name));
   if (!joined.again) {
@@ -155,6 +158,9 @@ void JobMaster::State::join_server(const ServerJoin& request,
     return done(
         error(Code::kCancelled, "job {} has its {} servers already", plan_.name, servers_.size()));
   const Membership::Joined joined = servers_members_.join(request.name, request.boot, now());
+  if (joined.stale)
+    return done(error(Code::kStale, "another process is {} of job {} by now", request.name,
+                      plan_.name));
   const auto at = std::find_if(servers_.begin(), servers_.end(),
                                [&](const ServerEntry& s) { return s.info.name == request.name; });
   ServerJoinReply reply;
@@ -244,7 +250,7 @@ void JobMaster::State::geometry_text(uint64_t hash,
                                      const std::function<void(Result<std::string>)>& done) {
   const auto at = geometry_texts_.find(hash);
   if (at == geometry_texts_.end())
-    return done(error(Code::kNotFound, "no cut of the data with hash {:016x}", hash));
+    return done(error(Code::kStale, "the pass with the cut {:016x} is not open", hash));
   done(at->second);
 }
 
