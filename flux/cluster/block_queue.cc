@@ -1,6 +1,7 @@
 #include "flux/cluster/block_queue.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "flux/base/check.h"
@@ -133,7 +134,7 @@ bool BlockQueue::lease(WorkerId worker, TimeNs now, BlockLease* out) {
   std::optional<uint32_t> chosen;
   for (const uint32_t rank : todo_) {
     const uint32_t b = order_[rank];
-    if (!may_lease(b, in_hand)) continue;
+    if (!may_lease(b, in_hand) || (in_hand.contains(b) && !blocks_[b].former_may)) continue;
     if (!chosen || !in_hand.contains(b)) chosen = b;
     if (!in_hand.contains(b)) break;
   }
@@ -182,6 +183,7 @@ void BlockQueue::batch_applied(const BatchId& id, TimeNs now) {
   Block* block = find(id);
   if (block == nullptr) return;  // a late hint
   const uint32_t b = id.block.block;
+  survived_ += ((block->applied_mask >> id.batch) & 1) == 0 ? 1 : 0;
   const bool whole = block->state == BlockState::kPending && in_hand_[block->worker][b] == kWhole;
   block->moved_ns = std::max(block->moved_ns, now);
   take_mark(b, id.batch);
@@ -198,11 +200,27 @@ void BlockQueue::give_back(uint32_t b) {
 void BlockQueue::count_death(uint32_t b, int alone, bool alone_in_hand) {
   Block& block = blocks_[b];
   ++block.deaths;
-  if (alone == kWhole || !alone_in_hand || options_.deaths_alone_max == 0) return;
-  if (++alone_deaths_[{b, alone}] < options_.deaths_alone_max) return;
-  if ((block.condemned_mask >> alone) & 1) return;
+  if (alone == kWhole || !alone_in_hand) {
+    ++block.shared_deaths;
+    return;
+  }
+  ++alone_deaths_[{b, alone}];
+  const bool condemned = ((block.condemned_mask >> alone) & 1) != 0;
+  if (condemned || options_.deaths_alone_max == 0) return;
+  if (alone_deaths_[{b, alone}] < deaths_needed(b, alone)) return;
   block.condemned_mask |= 1U << alone;
   hand_over(b, 1U << alone);
+}
+
+uint32_t BlockQueue::deaths_needed(uint32_t b, int alone) const {
+  const uint32_t least = options_.deaths_alone_max;
+  const uint64_t here = blocks_[b].shared_deaths + alone_deaths_.at({b, alone});
+  const auto elsewhere = static_cast<double>(deaths_ - std::min(deaths_, here));
+  if (elsewhere == 0 || options_.innocent_chance <= 0) return least;
+  const double rate = elsewhere / (elsewhere + static_cast<double>(survived_) + 1);
+  const double needed = std::ceil(std::log(options_.innocent_chance) / std::log(rate));
+  const double most = static_cast<double>(least) * kDeathsFactor;
+  return std::max(least, static_cast<uint32_t>(std::clamp(needed, 0.0, most)));
 }
 
 void BlockQueue::hand_over(uint32_t b, uint32_t batches) {
@@ -216,6 +234,7 @@ void BlockQueue::hand_over(uint32_t b, uint32_t batches) {
 void BlockQueue::release(WorkerId worker, bool died) {
   const auto hand = in_hand_.extract(worker);
   if (hand.empty()) return;
+  deaths_ += died ? 1 : 0;
   for (const auto& [b, alone] : hand.mapped()) {
     Block& block = blocks_[b];
     if (died) count_death(b, alone, hand.mapped().size() == 1);
@@ -250,15 +269,26 @@ std::vector<BlockLease> BlockQueue::expire(TimeNs now) {
     if (now - block.moved_ns < timeout) continue;
     expired.push_back(lease_of(b, in_hand_[block.worker][b]));
     block.former.push_back(block.worker);
+    block.moved_ns = now;
+    block.former_may = false;
     give_back(b);
   }
+  for (const auto& [worker, in_hand] : in_hand_)
+    for (const auto& [b, alone] : in_hand)
+      if (blocks_[b].state == BlockState::kTodo && now - blocks_[b].moved_ns >= timeout)
+        blocks_[b].former_may = true;
   return expired;
 }
 
 std::optional<TimeNs> BlockQueue::next_time() const {
   std::optional<TimeNs> earliest;
-  for (const uint32_t b : pending_)
-    earliest = std::min(earliest.value_or(blocks_[b].moved_ns), blocks_[b].moved_ns);
+  for (const auto& [worker, in_hand] : in_hand_)
+    for (const auto& [b, alone] : in_hand) {
+      const Block& block = blocks_[b];
+      const bool waits = block.state == BlockState::kTodo && !block.former_may;
+      if (block.state == BlockState::kPending || waits)
+        earliest = std::min(earliest.value_or(block.moved_ns), block.moved_ns);
+    }
   if (earliest) *earliest += timeout_ns();
   return earliest;
 }

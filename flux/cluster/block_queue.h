@@ -9,11 +9,13 @@
 // is trained again.
 //
 // Time-outs: a lease without progress runs out and the block goes to others. The former holder may
-// still finish it; identity makes that safe, and its hints count.
+// still finish it; identity makes that safe, and its hints count. It does not get the block a
+// second time unless, for another time-out, nothing moves and nobody else takes it.
 // Poison: a worker that dies is evidence against everything it had in hand. A block with enough
 // deaths is suspect: it is leased one batch at a time, and only to a worker that has nothing else
 // in hand, so that the next death points at that batch. Only such deaths condemn a batch; time-outs
-// and graceful leaves never do.
+// and graceful leaves never do. Where workers die of other causes too, it takes more of them: as
+// many as chance would hardly bring on one batch.
 // Pure: events in, answers out; the caller brings the time. Not thread-safe.
 #pragma once
 
@@ -48,10 +50,15 @@ struct BlockQueueOptions {
   double timeout_factor = 5;         // x the moving average of what a block takes
   uint32_t deaths_before_alone = 2;  // then the block is suspect
   uint32_t deaths_alone_max = 3;     // then the batch is condemned; 0: never
+  // That so many deaths hit an innocent batch, by the rate of the other deaths: if it is more
+  // likely than this, up to kDeathsFactor x deaths_alone_max deaths are waited for.
+  double innocent_chance = 1e-6;
 };
 
 class BlockQueue {
  public:
+  static constexpr uint32_t kDeathsFactor = 4;
+
   // `section` gives pass, phase and epoch; block b has batches[b] batches; leases go out in `order`
   // (a permutation of the blocks).
   BlockQueue(BlockId section, std::vector<uint8_t> batches, std::vector<uint32_t> order,
@@ -77,7 +84,8 @@ class BlockQueue {
 
   // Takes back the blocks on which nothing has moved for timeout_ns(), and reports those leases.
   std::vector<BlockLease> expire(TimeNs now);
-  // When the next lease runs out if nothing moves; nothing while nothing is leased.
+  // When expire() has something to do if nothing moves. Afterwards leases may be had that could not
+  // be had before.
   std::optional<TimeNs> next_time() const;
   TimeNs timeout_ns() const;
 
@@ -111,16 +119,18 @@ class BlockQueue {
   struct Block {
     BlockState state = BlockState::kTodo;
     uint8_t batches = 0;
-    bool came_back = false;  // unfinished, since its last lease
-    uint8_t next_alone = 0;  // where to look for the next batch to lease alone
-    uint32_t rank = 0;       // place in the order
+    bool came_back = false;   // unfinished, since its last lease
+    bool former_may = false;  // todo: who had it when its time ran out may have it again
+    uint8_t next_alone = 0;   // where to look for the next batch to lease alone
+    uint32_t rank = 0;        // place in the order
     uint32_t applied_mask = 0;
     uint32_t safe_mask = 0;
     uint32_t point_mask = 0;      // applied when the newest point was marked
     uint32_t condemned_mask = 0;  // remembered for good
     uint32_t attempts = 0;
     uint32_t deaths = 0;
-    WorkerId worker = 0;  // while pending
+    uint32_t shared_deaths = 0;  // of them, those that point at no batch
+    WorkerId worker = 0;         // while pending
     TimeNs leased_ns = 0;
     TimeNs moved_ns = 0;           // last progress
     std::vector<WorkerId> former;  // leases that ran out; they may be at it still
@@ -142,6 +152,8 @@ class BlockQueue {
   BlockLease lease_of(uint32_t b, int alone) const;
   void give_back(uint32_t b);
   void count_death(uint32_t b, int alone, bool alone_in_hand);
+  // Deaths on a batch alone that condemn it.
+  uint32_t deaths_needed(uint32_t b, int alone) const;
   void hand_over(uint32_t b, uint32_t batches);
 
   BlockId section_;
@@ -154,6 +166,8 @@ class BlockQueue {
   std::map<WorkerId, std::map<uint32_t, int>> in_hand_;
   std::map<std::pair<uint32_t, int>, uint32_t> alone_deaths_;  // by block, batch
   std::vector<BatchId> poisoned_;
+  uint64_t deaths_ = 0;    // of workers with something in hand
+  uint64_t survived_ = 0;  // batches that somebody finished
   size_t applied_ = 0;
   size_t done_ = 0;
   size_t aside_ = 0;

@@ -1,7 +1,7 @@
-// Runs tests/scripts/queue_*.txt (base/script_test.h) and the queue against random events.
+// Runs tests/scripts/queue_*.txt (base/script_test.h).
 //
 //   queue 3 2 1 / 2 0 1        batches of each block / order of leases; section pass 4 epoch 1
-//   options floor=30 factor=5 before=2 alone=3    before `queue`; times are seconds
+//   options floor=30 factor=5 before=2 alone=3 chance=1e-6    before `queue`; times are seconds
 //   at T                       the time, without telling the queue
 //   lease W                    worker W asks
 //   applied B.b                every shard acknowledged batch b of block B
@@ -15,17 +15,13 @@
 //   point | safe P             a save begins | the manifest of save P is committed
 #include "flux/cluster/block_queue.h"
 
-#include <algorithm>
-#include <numeric>
 #include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "flux/base/random.h"
 #include "flux/base/script_test.h"
-#include "flux/cluster/schedule.h"
 
 namespace flux {
 namespace {
@@ -106,6 +102,7 @@ class Script {
     if (word.starts_with("floor=")) options_.timeout_floor_ns = TimeNs(value * kSecond);
     if (word.starts_with("factor=")) options_.timeout_factor = value;
     if (word.starts_with("before=")) options_.deaths_before_alone = static_cast<uint32_t>(value);
+    if (word.starts_with("chance=")) options_.innocent_chance = value;
     if (word.starts_with("alone=")) options_.deaths_alone_max = static_cast<uint32_t>(value);
   }
   void make(std::istringstream* in) {

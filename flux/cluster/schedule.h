@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "flux/protocol/batch_id.h"
 
@@ -17,6 +18,12 @@ struct Schedule {
   uint32_t sections() const { return static_cast<uint32_t>(phases) * epochs; }
   BlockId section(uint32_t pass, uint32_t i) const {
     return BlockId{pass, static_cast<uint16_t>(i / epochs), static_cast<uint16_t>(i % epochs), 0};
+  }
+  // The place of a section in its pass, as section() counts; nothing when the schedule has no such
+  // section.
+  std::optional<uint32_t> index(const BlockId& section) const {
+    if (section.pass >= passes || section.phase >= phases || section.epoch >= epochs) return {};
+    return static_cast<uint32_t>(section.phase) * epochs + section.epoch;
   }
 };
 

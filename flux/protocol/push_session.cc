@@ -77,13 +77,17 @@ bool PushSession::take(Push* push, const ShardAnswer& answer, std::vector<PushAc
       const auto part = push->rest.find(answer.shard);
       const std::vector<BatchId>& sent = part != push->rest.end() ? part->second : push->ids;
       std::vector<BatchId> left;
-      std::set_difference(sent.begin(), sent.end(), answer.already.begin(), answer.already.end(),
-                          std::back_inserter(left));
+      for (const BatchId& id : sent)
+        if (std::find(answer.already.begin(), answer.already.end(), id) == answer.already.end())
+          left.push_back(id);
       if (left.empty()) {
         std::erase(push->pending, answer.shard);
         push->rest.erase(answer.shard);
         return false;
       }
+      // A late or repeated answer says nothing new. Sending again for each of those would make
+      // more of them each time where messages are doubled.
+      if (left.size() == sent.size()) return false;
       push->rest[answer.shard] = std::move(left);
       return true;
     }
@@ -175,6 +179,8 @@ void PushSession::on_route(ShardRoute route, TimeNs now, std::vector<PushAction>
     std::vector<ShardId> moved;
     for (const ShardId shard : push.pending)
       if (old.epoch[shard] != route_.epoch[shard]) moved.push_back(shard);
+    // What a former owner had, the new one may lack: it is asked with the whole set.
+    for (const ShardId shard : moved) push.rest.erase(shard);
     if (!moved.empty()) send(seq, &push, moved, now, actions);
   }
 }
