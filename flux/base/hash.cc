@@ -10,10 +10,13 @@ uint64_t hash_bytes(const void* data, size_t size, uint64_t seed) {
 }
 
 StreamHasher::StreamHasher() : state_(XXH3_createState()) {
-  XXH3_64bits_reset(static_cast<XXH3_state_t*>(state_));
+  reset();
 }
 StreamHasher::~StreamHasher() {
   XXH3_freeState(static_cast<XXH3_state_t*>(state_));
+}
+void StreamHasher::reset() {
+  XXH3_64bits_reset(static_cast<XXH3_state_t*>(state_));
 }
 void StreamHasher::update(const void* data, size_t size) {
   XXH3_64bits_update(static_cast<XXH3_state_t*>(state_), data, size);

@@ -82,6 +82,7 @@ void JobMaster::State::answer_all(const LeaseAnswer& what) {
 }
 
 void JobMaster::State::pump() {
+  if (!early_.empty()) answer_early();
   if (stopping_ || ended()) {
     LeaseAnswer over;
     over.kind = LeaseAnswer::Kind::kEnd;

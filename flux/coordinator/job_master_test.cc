@@ -239,6 +239,9 @@ class JobMasterTest : public testing::Test, public JobEvents {
       done = train(answer.value().lease);
       trained += done.size();
     }
+    LeaseRequest last;
+    last.worker = worker;
+    master_->leave(last, {}, Status::ok(), [](const Status&) {});
     clock_.advance(kSecond);
     return trained;
   }
@@ -356,7 +359,7 @@ TEST_F(JobMasterTest, ABatchOnWhichWorkersDieAloneIsSkippedAndThatStays) {
     boot_ = i + 2;
     w = join("w", boot_);
   }
-  clock_.advance(kSecond);
+  pass_time(options_.leave_deadline_ns + kSecond);  // it does not say goodbye
   ASSERT_TRUE(ended_well()) << said_;
   EXPECT_EQ(deaths, 2 + 3);
   EXPECT_EQ(outcome_->passes[0].skipped_examples, 10U);
@@ -447,7 +450,7 @@ TEST_F(JobMasterTest, TestBlocksAreLeasedAndCountedOnce) {
       for (const BatchId& id : batches(answer.value().lease))
         evaluated.push_back({id, 5.0, {10, 20}, {1, 4}, {4, 1}});
   }
-  clock_.advance(kSecond);
+  pass_time(options_.leave_deadline_ns + kSecond);
   ASSERT_TRUE(ended_well()) << said_;
   EXPECT_TRUE(outcome_->complete);
   EXPECT_NE(said_.find("test: 20 examples, AUC 0.80000, log loss 0.50000"), std::string::npos)

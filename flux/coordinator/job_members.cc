@@ -22,8 +22,10 @@ void JobMaster::State::join_worker(const JoinRequest& request,
                   plan_.name, flux::join(differences, "\n  ")));
     }
   }
-  if (!map_ || phase_ == Phase::kJoining || phase_ == Phase::kLoading)
-    return done(error(Code::kUnavailable, "job {} waits {}", plan_.name, wait_reason()));
+  if (!map_ || phase_ == Phase::kJoining || phase_ == Phase::kLoading) {
+    early_.push_back({request, done, now()});
+    return;
+  }
   const Membership::Joined joined = workers_members_.join(request.name, request.boot, now());
   if (joined.stale)  // a request that was under way for long
     return done(error(Code::kStale, "another process is {} of job {} by now", request.name,
@@ -43,6 +45,21 @@ void JobMaster::State::join_worker(const JoinRequest& request,
   reply.map = cluster_map();
   reply.report_every_ms = static_cast<uint32_t>(options_.report_every_ns / kMillisecond);
   done(std::move(reply));
+}
+
+// Workers that came before there was anything to do: held back as leases are.
+void JobMaster::State::answer_early() {
+  const bool ready =
+      (map_ && phase_ != Phase::kJoining && phase_ != Phase::kLoading) || stopping_ || ended();
+  for (const EarlyJoin& early : std::exchange(early_, {})) {
+    if (ready) {
+      join_worker(early.request, early.done);
+    } else if (now() - early.since < options_.lease_hold_ns) {
+      early_.push_back(early);
+    } else {
+      early.done(error(Code::kUnavailable, "job {} waits {}", plan_.name, wait_reason()));
+    }
+  }
 }
 
 void JobMaster::State::report_worker(WorkerId worker, const WorkerReport& report,

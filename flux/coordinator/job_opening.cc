@@ -170,6 +170,7 @@ void JobMaster::State::next_pass() {
   const bool reopen = restored_ && restored_->geometry != 0 && pass_ == restored_->closed.size();
   if (pass_ == plan_.passes.size() || (stopping_ && !reopen)) return after_pass();
   set_phase(Phase::kReading);
+  pump();
   if (!reopen)
     say(plan_.reading ? plan_.reading(pass_)
                       : fmt::format("pass {}: reading its data", plan_.passes[pass_]));

@@ -96,6 +96,11 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
     TimeNs seen = 0;
     bool asked = false;  // a standing server: a sign of life is under way
   };
+  struct EarlyJoin {
+    JoinRequest request;
+    std::function<void(Result<JoinReply>)> done;
+    TimeNs since = 0;
+  };
   struct Opened;
 
   // `f` with this object held weakly: it is skipped once the object is gone.
@@ -119,6 +124,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
 
   // members
   void lose_worker(WorkerId id, bool died, const std::string& why);
+  void answer_early();
   void forget_slots(Worker* worker, const Status& why);
   void servers_complete_if();
   void check_servers();
@@ -218,6 +224,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   // members
   Membership workers_members_;
   std::map<WorkerId, Worker> workers_;
+  std::vector<EarlyJoin> early_;
   TimeNs no_worker_since_ = 0;
   Membership servers_members_;
   std::vector<ServerEntry> servers_;  // index = ServerId

@@ -24,6 +24,8 @@ Status directory_error(const std::string& path) {
                  exists ? fmt::format(", did you mean '{}'?", inside) : "");
 }
 
+}  // namespace
+
 // At most one byte more than a job may have: the parser refuses that, and a device that never ends
 // is not read for ever.
 Result<std::string> read_job_file(const std::string& path) {
@@ -45,8 +47,6 @@ Result<std::string> read_job_file(const std::string& path) {
   text.resize(size);
   return text;
 }
-
-}  // namespace
 
 Result<Job> load_job(const std::string& path, std::span<const Override> overrides) {
   FLUX_ASSIGN_OR_RETURN(const std::string text, read_job_file(path));

@@ -61,6 +61,8 @@ struct Override {
 };
 Result<Override> parse_override(const std::string& text);
 
+// The text of a job file, to be parsed by parse_job() here or in another process.
+Result<std::string> read_job_file(const std::string& path);
 // All problems of the file at once, one per line block, as one kInvalid.
 Result<Job> load_job(const std::string& path, std::span<const Override> overrides);
 Result<Job> parse_job(const std::string& path, const std::string& text,

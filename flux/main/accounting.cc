@@ -2,42 +2,41 @@
 
 #include <algorithm>
 
+#include "flux/server/job_namespace.h"
+
 namespace flux {
 namespace {
 
-constexpr Key kExampleKeyMask = (1ULL << 56) - 1;  // the rest marks keys made from record numbers
-
-// Occurrences that record `r` should have over all passes.
-uint64_t expected_count(std::span<const ClosedPass> passes, uint64_t r) {
-  uint64_t count = 0;
-  for (const ClosedPass& pass : passes) count += r < pass.records ? pass.repeats : 0;
-  return count;
-}
-
-void account_by_key(const Server& server, std::span<const ClosedPass> passes, Accounting* sum) {
-  uint64_t seen_expected = 0;
-  server.for_each_row([&](Key key, uint32_t count) {
-    const uint64_t expected = expected_count(passes, key & kExampleKeyMask);
-    seen_expected += expected;
-    if (count > expected) sum->doubled += count - expected;
-    if (count < expected) sum->lost += expected - count;
-  });
-  sum->lost += sum->expected - seen_expected;      // records without any row
+void account_by_key(const JobTotals& totals, Accounting* sum) {
+  sum->doubled = totals.doubled;
+  sum->lost = totals.lost + sum->expected - totals.expected_seen;  // and records without any row
   sum->lost -= std::min(sum->lost, sum->skipped);  // which ones were skipped, no counter says
 }
 
 }  // namespace
 
+std::vector<ExpectedCount> expected_counts(std::span<const ClosedPass> passes) {
+  std::vector<ExpectedCount> expected;
+  for (const ClosedPass& pass : passes) expected.push_back({pass.records, pass.repeats});
+  if (expected.empty()) expected.push_back({0, 0});  // an empty list would ask for nothing
+  return expected;
+}
+
 Accounting account(const Server& server, std::span<const ClosedPass> passes, uint32_t slots,
+                   bool key_per_example, uint64_t partly) {
+  return account(job_totals(server, key_per_example, expected_counts(passes)), passes, slots,
+                 key_per_example, partly);
+}
+
+Accounting account(const JobTotals& totals, std::span<const ClosedPass> passes, uint32_t slots,
                    bool key_per_example, uint64_t partly) {
   Accounting sum;
   for (const ClosedPass& pass : passes) {
     sum.expected += pass.records * pass.repeats;
     sum.skipped += pass.skipped_examples;
   }
-  const ServerTotals totals = server.totals();
   if (key_per_example) {
-    account_by_key(server, passes, &sum);
+    account_by_key(totals, &sum);
   } else {
     const uint64_t least = (sum.expected - sum.skipped) * slots;
     const auto examples = [&](int64_t n) {
@@ -53,7 +52,7 @@ Accounting account(const Server& server, std::span<const ClosedPass> passes, uin
     }
   }
   // Dense shards count examples, too: the worst of them stands.
-  if (totals.dense_examples_max > 0) {
+  if (totals.has_dense) {
     const uint64_t due = sum.expected - sum.skipped;
     if (totals.dense_examples_max > due + partly)
       sum.doubled = std::max(sum.doubled, totals.dense_examples_max - due - partly);

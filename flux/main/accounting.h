@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "flux/api/server_admin.h"
 #include "flux/checkpoint/manifest.h"
 #include "flux/server/server.h"
 
@@ -26,6 +28,12 @@ struct Accounting {
 // `passes`: every pass that was trained completely, and of an open one what every shard has.
 // `partly`: examples of an open pass that only some shards have. They will be trained again for
 // the others, so any part of them may be in the counters without being lost or doubled.
+// `totals`: over all servers; of a job with one key per example with the counts that
+// expected_counts(passes) asks for.
+Accounting account(const JobTotals& totals, std::span<const ClosedPass> passes, uint32_t slots,
+                   bool key_per_example, uint64_t partly);
+std::vector<ExpectedCount> expected_counts(std::span<const ClosedPass> passes);
+// The same of one server that has every shard.
 Accounting account(const Server& server, std::span<const ClosedPass> passes, uint32_t slots,
                    bool key_per_example, uint64_t partly);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "flux/base/status.h"
+#include "flux/main/summary.h"
 
 namespace flux {
 
@@ -21,6 +22,77 @@ struct RunArguments {
   bool fresh = false;
   std::string summary;         // file for the JSON summary
   std::string resume_command;  // how to start this run again
+  // A cluster of local processes; 0 servers and workers: everything in this process.
+  uint32_t servers = 0;
+  uint32_t workers = 0;
+  std::string http;   // address of the coordinator's HTTP interface
+  std::string chaos;  // faults for tests (rpc/chaos.h)
+};
+
+// How the ends of a role's connections prove who they are.
+struct SecurityArguments {
+  std::string certificates;  // folder made by `flux certs`
+  std::string token_file;
+  bool insecure = false;
+};
+
+struct CoordinatorArguments {
+  JobArguments job;
+  SecurityArguments security;
+  std::string listen;
+  std::string http = "127.0.0.1:0";
+  uint32_t servers = 1;
+  uint32_t workers = 1;  // for messages only
+  bool fresh = false;
+  std::string summary;
+  std::string resume_command;
+  std::string log;  // file for its lines with time and role; empty: <output>/cluster/logs
+  int64_t supervisor = 0;
+  std::string chaos;
+};
+
+struct ServerArguments {
+  SecurityArguments security;
+  std::string coordinator, listen, name;
+  uint32_t threads = 0;  // of the network; 0: chosen
+  std::string chaos;
+};
+
+struct WorkerArguments {
+  SecurityArguments security;
+  std::string coordinator, name;
+  JobArguments job;  // optional: its model must be the coordinator's
+  std::string chaos;
+};
+
+// A job that runs somewhere: its file, its output folder, or its coordinator's HTTP address.
+struct TargetArguments {
+  std::string target;
+  std::vector<std::string> sets;
+  SecurityArguments security;
+};
+
+struct StatusArguments {
+  TargetArguments target;
+  bool json = false;
+  bool watch = false;
+};
+
+struct LogsArguments {
+  TargetArguments target;
+  std::string role;
+  bool follow = false;
+};
+
+struct StopArguments {
+  TargetArguments target;
+  uint32_t deadline_s = 300;
+};
+
+struct CertsArguments {
+  std::string out;
+  std::string job = "flux";
+  uint32_t hours = 24 * 30;
 };
 
 struct PredictArguments {
@@ -51,11 +123,20 @@ int eval_command(const JobArguments& arguments);
 int predict_command(const PredictArguments& arguments);
 // `path`: an output folder, one checkpoint's folder, or a job file.
 int inspect_command(const std::string& path, bool verify);
+int coordinator_command(const CoordinatorArguments& arguments);
+int server_command(const ServerArguments& arguments);
+int worker_command(const WorkerArguments& arguments);
+int status_command(const StatusArguments& arguments);
+int logs_command(const LogsArguments& arguments);
+int stop_command(const StopArguments& arguments);
+int certs_command(const CertsArguments& arguments);
 int gen_criteo_command(const GenArguments& arguments);
 
 // Simulated clusters from seeds (testing/cluster_sim.h).
 int sim_command(const SimArguments& arguments);
 
+// The end of a training: writes the summary to `file` (if named) and gives the exit code.
+int end_of_run(const Result<Summary>& summary, const std::string& file);
 // Prints "flux: message" to stderr and returns the exit code for it.
 int report(const Status& status);
 

@@ -67,6 +67,13 @@ struct Arguments {
   GenArguments gen;
   SimArguments sim;
   std::string seeds;
+  CoordinatorArguments coordinator;
+  ServerArguments server;
+  WorkerArguments worker;
+  StatusArguments status;
+  LogsArguments logs;
+  StopArguments stop;
+  CertsArguments certs;
 };
 
 void add_run(CLI::App* app, Arguments* a, int* exit_code) {
@@ -75,6 +82,12 @@ void add_run(CLI::App* app, Arguments* a, int* exit_code) {
   add_threads(run, &a->run.job);
   run->add_flag("--fresh", a->run.fresh, "forget what an earlier run left in the output folder");
   run->add_option("--summary", a->run.summary, "write the end's figures as JSON to this file");
+  run->add_option("--servers", a->run.servers, "run as a cluster of local processes: servers")
+      ->check(CLI::Range(1, 1000));
+  run->add_option("--workers", a->run.workers, "run as a cluster of local processes: workers")
+      ->check(CLI::Range(1, 1000));
+  run->add_option("--http", a->run.http, "status of a cluster, HOST:PORT (default: any port here)");
+  run->add_option("--chaos", a->run.chaos, "faults of the network, for tests")->group("");
   run->callback([=] { *exit_code = run_command(a->run); });
 }
 
@@ -102,6 +115,99 @@ void add_job_commands(CLI::App* app, Arguments* a, int* exit_code) {
   inspect->add_option("path", a->inspect_path, "output folder, checkpoint or job file")->required();
   inspect->add_flag("--verify", a->verify, "read every file and check every byte");
   inspect->callback([=] { *exit_code = inspect_command(a->inspect_path, a->verify); });
+}
+
+void add_security(CLI::App* command, SecurityArguments* security) {
+  command->add_option("--certs", security->certificates, "folder of certificates (flux certs)");
+  command->add_option("--token-file", security->token_file, "file with the cluster's secret");
+  command->add_flag("--insecure", security->insecure,
+                    "neither certificates nor a secret, even beyond this host");
+}
+
+void add_coordinator(CLI::App* app, Arguments* a, int* exit_code) {
+  CoordinatorArguments* to = &a->coordinator;
+  CLI::App* command = app->add_subcommand("coordinator", "lead a job: one role of a cluster");
+  add_job_options(command, &to->job);
+  command->add_option("--listen", to->listen, "for servers and workers: tcp:HOST:PORT, unix:PATH")
+      ->required();
+  command->add_option("--http", to->http, "for status and metrics: HOST:PORT (port 0: any)");
+  command->add_option("--servers", to->servers, "wait for so many servers")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--workers", to->workers, "workers that are meant to come; only for messages")
+      ->check(CLI::Range(0, 100000));
+  add_security(command, &to->security);
+  command->add_flag("--fresh", to->fresh, "forget what an earlier run left in the output folder");
+  command->add_option("--summary", to->summary, "write the end's figures as JSON to this file");
+  command->add_option("--log", to->log, "file for its log")->group("");
+  command->add_option("--supervisor", to->supervisor, "who started it")->group("");
+  command->add_option("--resume-command", to->resume_command, "how to go on")->group("");
+  command->add_option("--chaos", to->chaos, "faults of the network, for tests")->group("");
+  command->callback([=] { *exit_code = coordinator_command(*to); });
+}
+
+void add_server_and_worker(CLI::App* app, Arguments* a, int* exit_code) {
+  CLI::App* server = app->add_subcommand("server", "keep a part of the model: a role of a cluster");
+  server->add_option("--coordinator", a->server.coordinator, "its address")->required();
+  server->add_option("--listen", a->server.listen, "for workers: tcp:HOST:PORT, unix:PATH")
+      ->required();
+  server->add_option("--name", a->server.name, "unique in the job (default: host and process)");
+  server->add_option("--threads", a->server.threads, "network threads (0: chosen)")
+      ->check(CLI::Range(0, 256));
+  add_security(server, &a->server.security);
+  server->add_option("--chaos", a->server.chaos, "faults of the network, for tests")->group("");
+  server->callback([=] { *exit_code = server_command(a->server); });
+
+  CLI::App* worker = app->add_subcommand("worker", "train blocks of data: a role of a cluster");
+  worker->add_option("--coordinator", a->worker.coordinator, "its address")->required();
+  worker->add_option("job", a->worker.job.job, "job file; its model must be the coordinator's");
+  worker->add_option("--set", a->worker.job.sets, "set a field over the file")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("FIELD=VALUE");
+  worker->add_option("--name", a->worker.name, "unique in the job (default: host and process)");
+  add_threads(worker, &a->worker.job);
+  add_security(worker, &a->worker.security);
+  worker->add_option("--chaos", a->worker.chaos, "faults of the network, for tests")->group("");
+  worker->callback([=] { *exit_code = worker_command(a->worker); });
+}
+
+void add_target(CLI::App* command, TargetArguments* target) {
+  command
+      ->add_option("job", target->target,
+                   "job file, output folder, or the coordinator's http://...")
+      ->required();
+  command->add_option("--set", target->sets, "as in flux run")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("FIELD=VALUE");
+  command->add_option("--certs", target->security.certificates, "folder of certificates");
+  command->add_option("--token-file", target->security.token_file, "file with the admin token");
+}
+
+void add_watchers(CLI::App* app, Arguments* a, int* exit_code) {
+  CLI::App* status = app->add_subcommand("status", "what a cluster does: rates, queue, every wait");
+  add_target(status, &a->status.target);
+  status->add_flag("--json", a->status.json, "for programs");
+  status->add_flag("--watch", a->status.watch, "again every second until the job ends");
+  status->callback([=] { *exit_code = status_command(a->status); });
+
+  CLI::App* logs = app->add_subcommand("logs", "lines of a cluster's roles, by time");
+  add_target(logs, &a->logs.target);
+  logs->add_option("role", a->logs.role, "one role only: coordinator, server-0, worker-1, ...");
+  logs->add_flag("--follow", a->logs.follow, "go on until the job ends");
+  logs->callback([=] { *exit_code = logs_command(a->logs); });
+
+  CLI::App* stop = app->add_subcommand("stop", "end a cluster's job with a checkpoint");
+  add_target(stop, &a->stop.target);
+  stop->add_option("--deadline", a->stop.deadline_s, "seconds to wait for its end");
+  stop->callback([=] { *exit_code = stop_command(a->stop); });
+
+  CLI::App* certs = app->add_subcommand("certs", "make a job's own authority and certificates");
+  certs->add_option("--out", a->certs.out, "folder to make")->required();
+  certs->add_option("--job", a->certs.job, "name of the job");
+  certs->add_option("--hours", a->certs.hours, "how long they are good")
+      ->check(CLI::Range(1U, 24U * 3650U));
+  certs->callback([=] { *exit_code = certs_command(a->certs); });
 }
 
 void add_data(CLI::App* app, Arguments* a, int* exit_code) {
@@ -164,12 +270,17 @@ int run_main(int argc, char** argv) {
       "Examples:\n"
       "  flux data gen criteo --examples 100000 --out data/train.tsv\n"
       "  flux run examples/ctr_dnn/job.yaml --set data.train=data/train.tsv\n"
+      "  flux run examples/ctr_dnn/job.yaml --servers 2 --workers 3\n"
       "Running a job again goes on where it stopped.");
   int exit_code = 0;
   Arguments arguments;
   arguments.run.resume_command = resume_command(argc, argv);
+  arguments.coordinator.resume_command = arguments.run.resume_command;
   add_run(&app, &arguments, &exit_code);
   add_job_commands(&app, &arguments, &exit_code);
+  add_coordinator(&app, &arguments, &exit_code);
+  add_server_and_worker(&app, &arguments, &exit_code);
+  add_watchers(&app, &arguments, &exit_code);
   add_data(&app, &arguments, &exit_code);
   add_sim(&app, &arguments, &exit_code);
   try {

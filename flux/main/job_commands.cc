@@ -13,6 +13,7 @@
 #include "flux/main/evaluate.h"
 #include "flux/main/run_job.h"
 #include "flux/main/stop_signal.h"
+#include "flux/main/supervisor.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -90,6 +91,15 @@ Status predict(const PredictArguments& arguments) {
   return Status::ok();
 }
 
+int run_cluster(const RunArguments& arguments, const Job& job) {
+  SupervisorOptions options;
+  options.run = arguments;
+  options.run.servers = std::max(1U, arguments.servers);
+  options.run.workers = std::max(1U, arguments.workers);
+  options.stop = install_stop_signal();
+  return supervise(job, options);
+}
+
 }  // namespace
 
 int report(const Status& status) {
@@ -130,15 +140,19 @@ int run_command(const RunArguments& arguments) {
     return report(
         invalid("--summary {}: {}", arguments.summary,
                 is_folder(arguments.summary) ? "it is a folder" : "its folder does not exist"));
+  if (arguments.servers > 0 || arguments.workers > 0) return run_cluster(arguments, job.value());
   RunOptions options;
   options.fresh = arguments.fresh;
   options.terminal = ::isatty(STDOUT_FILENO) != 0;
   options.stop = install_stop_signal();
   options.resume_command = arguments.resume_command;
-  const auto summary = run_job(job.value(), options);
+  return end_of_run(run_job(job.value(), options), arguments.summary);
+}
+
+int end_of_run(const Result<Summary>& summary, const std::string& file) {
   if (!summary.is_ok()) return report(summary.status());
-  if (!arguments.summary.empty()) {
-    const Status written = write_file_atomic(arguments.summary, summary_json(summary.value()));
+  if (!file.empty()) {
+    const Status written = write_file_atomic(file, summary_json(summary.value()));
     if (!written.is_ok()) return report(written);
   }
   if (!summary.value().accounting.exact()) {

@@ -11,8 +11,7 @@
 
 namespace flux {
 
-// Counts of predictions by bucket and class, only buckets that are not empty, rising; equal
-// lengths.
+// Counts of predictions by bucket and class, only buckets that are not empty, rising; equal lengths.
 struct SparseHistogram {
   std::vector<uint32_t> bucket, positive, negative;
 };

@@ -9,7 +9,7 @@
 #include <functional>
 #include <memory>
 
-#include "flux/base/executor.h"
+#include "flux/base/waiting_executor.h"
 
 namespace asio {
 class io_context;
@@ -17,7 +17,7 @@ class io_context;
 
 namespace flux {
 
-class IoLoop final : public Executor {
+class IoLoop final : public WaitingExecutor {
  public:
   IoLoop();
   ~IoLoop() override;
@@ -25,9 +25,9 @@ class IoLoop final : public Executor {
   void post(TimeNs delay_ns, std::function<void()> task) override;
 
   // Runs what is ready without waiting; returns how many handlers ran.
-  size_t poll();
+  size_t poll() override;
   // Waits for one handler until `deadline_ns` (of now_ns()) and runs it; false if none came.
-  bool run_one_until(TimeNs deadline_ns);
+  bool run_one_until(TimeNs deadline_ns) override;
   // Turns until stop().
   void run();
   void stop();

@@ -10,109 +10,18 @@
 
 #include <gtest/gtest.h>
 
-#include "flux/base/key.h"
-#include "flux/base/random.h"
 #include "flux/checkpoint/store.h"
 #include "flux/optimizer/reference.h"
+#include "flux/server/test_push.h"
 #include "flux/table/reference_table.h"
 
 namespace flux {
 namespace {
 
-constexpr uint64_t kLife = 11, kGeometry = 22;
-constexpr uint32_t kShards = 8, kDim = 4;
-constexpr uint64_t kParameters = 40000;  // three dense shards
-
-ServerOptions options() {
-  ServerOptions o;
-  o.shards = kShards;
-  o.tables.resize(2);
-  o.tables[0].dim = kDim;
-  o.tables[1].name = "wide";
-  o.tables[1].dim = 1;
-  o.tables[1].init = "zero";
-  o.tables[1].optimizer = {.rule = "sgd", .lr = 0.5F};
-  o.dense_optimizer = {.rule = "adam", .lr = 0.01F};
-  o.parameters = kParameters;
-  o.incarnation = kLife;
-  o.epoch = {1, 1};
-  return o;
-}
-
-std::unique_ptr<Server> make_server(const ServerOptions& o = options()) {
-  auto server = Server::create(o);
-  EXPECT_TRUE(server.is_ok()) << server.status().message();
-  EXPECT_TRUE(server.value()->open_pass(0, kGeometry).is_ok());
-  return std::move(server).value();
-}
-
-// A batch of distinct keys grouped by shard, with gradients; made from a seed.
-struct Push {
-  std::vector<uint64_t> keys;
-  std::vector<uint32_t> begin, counts;
-  std::vector<float> wide, narrow, dense;
-  std::vector<const float*> tables;
-  std::vector<ShardId> shards;
-  std::vector<ShardEpoch> epochs;
-  PushRequest request;
-
-  Push(uint64_t seed, BatchId id, size_t key_count, const Server& server) {
-    Random random(seed);
-    std::vector<std::vector<uint64_t>> by_shard(kShards);
-    const uint64_t first = random.below(500);
-    for (uint64_t key = first; key < first + key_count; ++key)
-      by_shard[shard_of(key, kShards)].push_back(key);
-    begin = {0};
-    for (const auto& part : by_shard) {
-      keys.insert(keys.end(), part.begin(), part.end());
-      begin.push_back(static_cast<uint32_t>(keys.size()));
-    }
-    const auto gradient = [&](size_t n) {
-      std::vector<float> out(n);
-      for (float& g : out) g = static_cast<float>(random.uniform() - 0.5);
-      return out;
-    };
-    for (size_t i = 0; i < keys.size(); ++i)
-      counts.push_back(static_cast<uint32_t>(1 + random.below(9)));
-    wide = gradient(keys.size() * kDim);
-    narrow = gradient(keys.size());
-    dense = gradient(kParameters);
-    tables = {wide.data(), narrow.data()};
-    shards.resize(server.shard_count());
-    std::iota(shards.begin(), shards.end(), 0U);
-    epochs.assign(shards.size(), server.options().epoch);
-    request.claim = {kLife, kGeometry, {id}, Verdict::kApplied};
-    request.shards = shards;
-    request.epochs = epochs;
-    request.keys = {keys.data(), begin.data()};
-    request.counts = counts.data();
-    request.tables = tables;
-    request.dense = dense.data();
-    request.examples = 10;
-  }
-  Push(const Push&) = delete;
-};
-
-std::vector<Answer> send(Server* server, const PushRequest& request) {
-  std::vector<Answer> answers;
-  server->push(request, [&](const PushReply& reply) {
-    for (const ShardAnswer& a : reply.answers) answers.push_back(a.answer);
-  });
-  return answers;
-}
-bool all_are(const std::vector<Answer>& answers, size_t n, Answer answer) {
-  return answers.size() == n &&
-         std::all_of(answers.begin(), answers.end(), [&](Answer a) { return a == answer; });
-}
-
-BatchId batch(uint32_t i) {
-  return {{0, 0, 0, i / 4}, static_cast<uint8_t>(i % 4), 4};
-}
-
 TEST(Server, EqualsTheReferenceBitForBit) {
-  auto server = make_server();
-  ReferenceTable wide(options().tables[0]), narrow(options().tables[1]);
-  const auto rule = make_reference_optimizer(options().dense_optimizer);
+  auto server = make_test_server();
+  ReferenceTable wide(test_options().tables[0]), narrow(test_options().tables[1]);
+  const auto rule = make_reference_optimizer(test_options().dense_optimizer);
   std::vector<float> initial(kParameters);
   for (size_t i = 0; i < kParameters; ++i) initial[i] = hash_uniform(i, 1, 2);
   server->init_dense(initial);
@@ -129,8 +38,9 @@ TEST(Server, EqualsTheReferenceBitForBit) {
   }
   uint64_t occurrences = 0;
   for (uint32_t i = 0; i < 12; ++i) {
-    const Push push(i, batch(i), 200, *server);
-    ASSERT_TRUE(all_are(send(server.get(), push.request), server->shard_count(), Answer::kApplied));
+    const TestPush push(i, test_batch(i), 200, *server);
+    ASSERT_TRUE(
+        all_are(send_push(server.get(), push.request), server->shard_count(), Answer::kApplied));
     wide.push(push.keys, push.wide.data(), push.counts.data());
     narrow.push(push.keys, push.narrow.data(), push.counts.data());
     occurrences += std::accumulate(push.counts.begin(), push.counts.end(), 0ULL);
@@ -138,7 +48,7 @@ TEST(Server, EqualsTheReferenceBitForBit) {
       rule->update(weights[d].data(), states[d].data(), push.dense.data() + at[d],
                    weights[d].size());
   }
-  const Push all(3, batch(0), 900, *server);  // only for its keys
+  const TestPush all(3, test_batch(0), 900, *server);  // only for its keys
   std::vector<float> got_wide(all.wide.size()), got_narrow(all.narrow.size()),
       want(all.wide.size());
   std::vector<float> dense(kParameters);
@@ -168,24 +78,24 @@ TEST(Server, EqualsTheReferenceBitForBit) {
 }
 
 TEST(Server, DuplicatesAndStalePushesChangeNothing) {
-  auto server = make_server();
-  const Push first(1, batch(0), 100, *server);
-  send(server.get(), first.request);
+  auto server = make_test_server();
+  const TestPush first(1, test_batch(0), 100, *server);
+  send_push(server.get(), first.request);
   const uint64_t before = server->content_hash();
-  EXPECT_NE(before, make_server()->content_hash());
+  EXPECT_NE(before, make_test_server()->content_hash());
   const size_t n = server->shard_count();
-  EXPECT_TRUE(all_are(send(server.get(), first.request), n, Answer::kDuplicate));
-  const Push other(2, batch(0), 50, *server);  // other rows under the same name
-  EXPECT_TRUE(all_are(send(server.get(), other.request), n, Answer::kDuplicate));
-  Push stale(3, batch(1), 50, *server);
+  EXPECT_TRUE(all_are(send_push(server.get(), first.request), n, Answer::kDuplicate));
+  const TestPush other(2, test_batch(0), 50, *server);  // other rows under the same name
+  EXPECT_TRUE(all_are(send_push(server.get(), other.request), n, Answer::kDuplicate));
+  TestPush stale(3, test_batch(1), 50, *server);
   stale.request.claim.incarnation = kLife + 1;
-  EXPECT_TRUE(all_are(send(server.get(), stale.request), n, Answer::kStaleIncarnation));
+  EXPECT_TRUE(all_are(send_push(server.get(), stale.request), n, Answer::kStaleIncarnation));
   stale.request.claim.incarnation = kLife;
   stale.request.claim.geometry = 1;
-  EXPECT_TRUE(all_are(send(server.get(), stale.request), n, Answer::kStaleGeometry));
+  EXPECT_TRUE(all_are(send_push(server.get(), stale.request), n, Answer::kStaleGeometry));
   stale.request.claim.geometry = kGeometry;
   stale.epochs[2] = {9, 9};
-  const auto mixed = send(server.get(), stale.request);
+  const auto mixed = send_push(server.get(), stale.request);
   EXPECT_EQ(mixed[2], Answer::kStaleEpoch);
   EXPECT_EQ(mixed[3], Answer::kApplied);
   EXPECT_EQ(server->marked_by_all({0, 0, 0, 0}, 2), (std::vector<uint32_t>{0b01, 0}));
@@ -199,11 +109,12 @@ TEST(Server, DuplicatesAndStalePushesChangeNothing) {
 }
 
 TEST(Server, AVerdictOtherThanAppliedMarksWithoutRows) {
-  auto server = make_server();
+  auto server = make_test_server();
   const uint64_t before = server->content_hash();
-  Push push(1, batch(0), 100, *server);
+  TestPush push(1, test_batch(0), 100, *server);
   push.request.claim.verdict = Verdict::kSkipped;
-  EXPECT_TRUE(all_are(send(server.get(), push.request), server->shard_count(), Answer::kApplied));
+  EXPECT_TRUE(
+      all_are(send_push(server.get(), push.request), server->shard_count(), Answer::kApplied));
   EXPECT_EQ(server->content_hash(), before);
   EXPECT_EQ(server->marked_by_all({0, 0, 0, 0}, 1), std::vector<uint32_t>{1});
 }
@@ -215,8 +126,8 @@ class SavedServer : public testing::Test {
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
     for (uint32_t i = 0; i < 6; ++i) {
-      const Push push(i, batch(i), 300, *server_);
-      send(server_.get(), push.request);
+      const TestPush push(i, test_batch(i), 300, *server_);
+      send_push(server_.get(), push.request);
     }
     const CheckpointStore store(folder_);
     manifest_.number = store.begin().value();
@@ -235,13 +146,13 @@ class SavedServer : public testing::Test {
     return Status::ok();
   }
 
-  std::unique_ptr<Server> server_ = make_server();
+  std::unique_ptr<Server> server_ = make_test_server();
   std::string folder_;
   Manifest manifest_;
 };
 
 TEST_F(SavedServer, LoadsIntoASecondLife) {
-  ServerOptions o = options();
+  ServerOptions o = test_options();
   o.incarnation = kLife + 1;
   o.epoch = {2, 0};
   auto second = std::move(Server::create(o)).value();
@@ -251,24 +162,24 @@ TEST_F(SavedServer, LoadsIntoASecondLife) {
   EXPECT_EQ(second->totals().occurrences, server_->totals().occurrences);
   EXPECT_EQ(second->totals().dense_examples_min, 60U);
   // What the first life still sends is refused; what it had is known.
-  Push late(9, batch(7), 50, *second);
+  TestPush late(9, test_batch(7), 50, *second);
   const size_t n = second->shard_count();
-  EXPECT_TRUE(all_are(send(second.get(), late.request), n, Answer::kStaleIncarnation));
-  Push again(5, batch(5), 300, *second);
+  EXPECT_TRUE(all_are(send_push(second.get(), late.request), n, Answer::kStaleIncarnation));
+  TestPush again(5, test_batch(5), 300, *second);
   again.request.claim.incarnation = kLife + 1;
-  EXPECT_TRUE(all_are(send(second.get(), again.request), n, Answer::kDuplicate));
+  EXPECT_TRUE(all_are(send_push(second.get(), again.request), n, Answer::kDuplicate));
   EXPECT_EQ(second->content_hash(), server_->content_hash());
   // And both lives go on alike.
-  Push here(8, batch(6), 70, *server_), there(8, batch(6), 70, *second);
+  TestPush here(8, test_batch(6), 70, *server_), there(8, test_batch(6), 70, *second);
   there.request.claim.incarnation = kLife + 1;
-  EXPECT_TRUE(all_are(send(server_.get(), here.request), n, Answer::kApplied));
-  EXPECT_TRUE(all_are(send(second.get(), there.request), n, Answer::kApplied));
+  EXPECT_TRUE(all_are(send_push(server_.get(), here.request), n, Answer::kApplied));
+  EXPECT_TRUE(all_are(send_push(second.get(), there.request), n, Answer::kApplied));
   EXPECT_EQ(second->content_hash(), server_->content_hash());
 }
 
 TEST_F(SavedServer, RefusesAnotherModel) {
   const auto refused = [&](const std::function<void(ServerOptions*)>& change) {
-    ServerOptions o = options();
+    ServerOptions o = test_options();
     change(&o);
     auto server = std::move(Server::create(o)).value();
     return load_all(server.get()).code();
@@ -287,14 +198,14 @@ TEST_F(SavedServer, RefusesAnotherModel) {
 
 // Every batch is pushed by two of four threads; each row must count it once.
 TEST(Server, ConcurrentPushesCountExactly) {
-  ServerOptions o = options();
+  ServerOptions o = test_options();
   o.parameters = 100;
-  auto server = make_server(o);
+  auto server = make_test_server(o);
   constexpr uint32_t kBatches = 120;
-  std::vector<std::unique_ptr<Push>> pushes;
+  std::vector<std::unique_ptr<TestPush>> pushes;
   uint64_t occurrences = 0;
   for (uint32_t i = 0; i < kBatches; ++i) {
-    pushes.push_back(std::make_unique<Push>(i, batch(i), 60, *server));
+    pushes.push_back(std::make_unique<TestPush>(i, test_batch(i), 60, *server));
     const auto& counts = pushes.back()->counts;
     occurrences += std::accumulate(counts.begin(), counts.end(), 0ULL);
   }
@@ -304,7 +215,7 @@ TEST(Server, ConcurrentPushesCountExactly) {
     threads.emplace_back([&, t] {
       for (uint32_t i = 0; i < kBatches; ++i) {
         if (i % 4 != t && (i + 1) % 4 != t) continue;
-        const auto some = send(server.get(), pushes[i]->request);
+        const auto some = send_push(server.get(), pushes[i]->request);
         answers[t].insert(answers[t].end(), some.begin(), some.end());
         (void)server->marked_by_all({0, 0, 0, 0}, 30);
         (void)server->totals();
@@ -326,10 +237,10 @@ TEST(Server, ConcurrentPushesCountExactly) {
 }
 
 TEST(Server, OptionsOutOfRangeAreRefused) {
-  ServerOptions o = options();
+  ServerOptions o = test_options();
   o.shards = 0;
   EXPECT_EQ(Server::create(o).status().code(), Code::kInvalid);
-  o = options();
+  o = test_options();
   o.tables[0].optimizer.rule = "newton";
   EXPECT_EQ(Server::create(o).status().code(), Code::kInvalid);
   EXPECT_EQ(dense_shard_count(0), 0U);

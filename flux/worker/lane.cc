@@ -9,19 +9,15 @@ namespace {
 
 constexpr TimeNs kFar = 3600 * kSecond;
 
-std::vector<uint32_t> dims_of(const Graph& graph) {
-  std::vector<uint32_t> dims;
-  for (const std::string& table : graph.tables()) dims.push_back(graph.inputs().tables.at(table));
-  return dims;
-}
+}  // namespace
 
 PsClientOptions with_model(PsClientOptions options, const Graph& graph) {
-  options.dims = dims_of(graph);
+  options.dims.clear();
+  for (const std::string& table : graph.tables())
+    options.dims.push_back(graph.inputs().tables.at(table));
   options.parameters = graph.parameter_count();
   return options;
 }
-
-}  // namespace
 
 Lane::Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net,
            std::vector<ServerPort*> servers, ShardRoute route, FetchRoute fetch_route,
@@ -42,6 +38,9 @@ Lane::Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net,
   host_->client = &client_;
   host_->acknowledged = [weak = std::weak_ptr<Lane*>(self_)](const BatchWorkPtr& work) {
     if (const auto self = weak.lock()) (*self)->acknowledged(work);
+  };
+  host_->wake = [weak = std::weak_ptr<Lane*>(self_)] {
+    if (const auto self = weak.lock()) (*self)->notify();
   };
   mode_ = mode->lane(host_);
   client_.on_failure([this] { notify(); });
@@ -117,7 +116,7 @@ bool Lane::step() {
 }
 
 bool Lane::prepare() {
-  if (ended_ || failing_ || queue_.size() > options_.pull_ahead) return false;
+  if (ended_ || failing_ || queue_.size() > options_.pull_ahead || !mode_->may_take()) return false;
   BatchWorkPtr work = free_work();
   const BatchSource::Next next = source_->next(options_.index, &work->item);
   spend(Stage::kFeed);
@@ -173,7 +172,8 @@ void Lane::pulled(const BatchWorkPtr& work, const Status& status) {
   ++events_;
   work->stage = BatchWork::Stage::kPulled;
   if (!status.is_ok()) {
-    fail(status);
+    // Not that of a batch that was dropped meanwhile.
+    if (std::find(queue_.begin(), queue_.end(), work) != queue_.end()) fail(status);
   } else if (work->dense && work->pull_number > newest_pull_) {
     std::swap(newest_dense_, work->dense);
     newest_pull_ = work->pull_number;
@@ -297,7 +297,8 @@ void Lane::end_mode() {
 bool Lane::end_if_drained() {
   if ((!ended_ && !failing_) || !queue_.empty()) return false;
   end_mode();
-  if (in_flight_ > 0) return false;
+  // Of other lanes' batches too, which this one pushed for them.
+  if (in_flight_ > 0 || client_.in_flight() > 0) return false;
   finish();
   return true;
 }

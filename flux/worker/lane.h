@@ -49,6 +49,9 @@ struct LaneOptions {
   PsClientOptions client;
 };
 
+// The options with the layout of this graph's tables and parameters.
+PsClientOptions with_model(PsClientOptions options, const Graph& graph);
+
 class Lane {
  public:
   Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net,

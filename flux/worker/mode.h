@@ -33,11 +33,14 @@ struct LaneHost {
   PsClient* client = nullptr;
   // Every shard has this batch: the lane may reuse it.
   std::function<void(const BatchWorkPtr&)> acknowledged;
+  std::function<void()> wake;  // the lane may have something to do
 };
 
 class LaneMode {
  public:
   virtual ~LaneMode() = default;
+  // May another batch be taken from the source?
+  virtual bool may_take() const { return true; }
   // May another batch be pulled, with `pulled` batches pulled or being pulled already?
   virtual bool may_pull(size_t pulled) const = 0;
   // May a batch be computed (is there room for its push)?

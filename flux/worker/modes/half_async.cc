@@ -22,7 +22,7 @@ class MergeGroup {
   struct Contribution {
     std::shared_ptr<LaneHost> host;
     BatchWorkPtr work;
-    std::function<void()> acknowledged;  // on the lane's thread
+    std::function<void()> merged, acknowledged;  // on the lane's thread
   };
   // Each of these returns the whole set if this call completes it: the caller pushes it.
   std::vector<Contribution> contribute(uint32_t lane, Contribution contribution) {
@@ -75,21 +75,35 @@ struct Merged {
   std::vector<MergeGroup::Contribution> from;
 };
 
+// Of one lane, on its thread; outlives it in closures.
+struct LaneState {
+  bool given = false;    // its batch waits for those of the others
+  size_t in_flight = 0;  // given or pushed, not acknowledged
+};
+
 class HalfAsyncLane final : public LaneMode {
  public:
   HalfAsyncLane(std::shared_ptr<LaneHost> host, std::shared_ptr<MergeGroup> group,
                 PsClientOptions options)
       : host_(std::move(host)), group_(std::move(group)), options_(std::move(options)) {}
-  bool may_pull(size_t pulled) const override { return pulled == 0 && *in_flight_ == 0; }
-  bool may_compute() const override { return *in_flight_ == 0; }
+  // One batch of each lane in each push: nobody takes a second before all have given theirs, so
+  // that the same batches are merged whoever is faster.
+  bool may_take() const override { return !state_->given; }
+  bool may_pull(size_t pulled) const override { return pulled == 0 && state_->in_flight == 0; }
+  bool may_compute() const override { return state_->in_flight == 0; }
 
   void push(BatchWorkPtr work) override {
-    ++*in_flight_;
-    const auto acknowledged = [host = host_, work, in_flight = in_flight_] {
-      --*in_flight;
+    ++state_->in_flight;
+    state_->given = true;
+    const auto merged = [host = host_, state = state_] {
+      state->given = false;
+      host->wake();
+    };
+    const auto acknowledged = [host = host_, work, state = state_] {
+      --state->in_flight;
       host->acknowledged(work);
     };
-    send(group_->contribute(host_->index, {host_, work, acknowledged}));
+    send(group_->contribute(host_->index, {host_, work, merged, acknowledged}));
   }
   void idle() override { send(group_->leave(host_->index, false)); }
   void busy() override { group_->come_back(host_->index); }
@@ -110,6 +124,8 @@ class HalfAsyncLane final : public LaneMode {
     if (!spare_ || spare_.use_count() > 1) spare_ = std::make_shared<Merged>(options_);
     const std::shared_ptr<Merged> merged = spare_;
     merged->from = std::move(from);
+    for (MergeGroup::Contribution& c : merged->from)
+      c.host->executor->post(0, std::move(c.merged));
     host_->client->push(merged_push(merged));
   }
 
@@ -147,7 +163,7 @@ class HalfAsyncLane final : public LaneMode {
   std::shared_ptr<LaneHost> host_;
   std::shared_ptr<MergeGroup> group_;
   PsClientOptions options_;
-  std::shared_ptr<size_t> in_flight_ = std::make_shared<size_t>(0);
+  std::shared_ptr<LaneState> state_ = std::make_shared<LaneState>();
   std::deque<std::vector<MergeGroup::Contribution>> waiting_;  // sets without room yet
   std::shared_ptr<Merged> spare_;                              // used again when nobody holds it
 };

@@ -1,0 +1,171 @@
+// Commands about a job that runs elsewhere: status, logs, stop.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <map>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "flux/base/executor.h"
+#include "flux/base/text.h"
+#include "flux/coordinator/status_json.h"
+#include "flux/main/commands.h"
+#include "flux/main/job_target.h"
+#include "flux/main/status_text.h"
+#include "flux/main/stop_signal.h"
+
+namespace flux {
+namespace {
+
+constexpr int kWatchMs = 1000;
+constexpr int kPollMs = 100;
+constexpr size_t kStampLength = 23;             // "2026-01-31 23:59:59.123"
+constexpr std::streamoff kTailBytes = 1 << 20;  // of each log
+
+Status show_status(const JobTarget& target, const StatusArguments& arguments, bool terminal) {
+  FLUX_ASSIGN_OR_RETURN(const JobStatus status, ask_status(target));
+  if (terminal && arguments.watch) fmt::print("\033[H\033[2J");
+  fmt::print("{}", arguments.json ? status_json(status) : status_text(status));
+  std::fflush(stdout);
+  return Status::ok();
+}
+
+Status status_of(const StatusArguments& arguments) {
+  FLUX_ASSIGN_OR_RETURN(const JobTarget target, find_target(arguments.target, true));
+  const bool terminal = ::isatty(STDOUT_FILENO) != 0;
+  FLUX_RETURN_IF_ERROR(show_status(target, arguments, terminal));
+  if (!arguments.watch) return Status::ok();
+  const std::atomic<bool>* stop = install_stop_signal();
+  for (;;) {
+    ::poll(nullptr, 0, kWatchMs);
+    if (stop->load()) return Status::ok();
+    const Status shown = show_status(target, arguments, terminal);
+    if (shown.is_ok()) continue;
+    // Seen before, so this is its end, not a mistake of the person.
+    fmt::print("the job has ended: {}\n", shown.message());
+    return Status::ok();
+  }
+}
+
+// What a log has beyond `*from`, whole lines only; *from moves on.
+std::string read_more(const std::string& path, std::streamoff* from) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return "";
+  const std::streamoff size = file.tellg();
+  if (*from < 0) *from = std::max<std::streamoff>(0, size - kTailBytes);
+  if (size <= *from) return "";
+  std::string text(static_cast<size_t>(size - *from), '\0');
+  file.seekg(*from);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  text.resize(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1);
+  *from += static_cast<std::streamoff>(text.size());
+  return text;
+}
+
+class LogView {
+ public:
+  LogView(const ClusterFolder& folder, std::vector<std::string> roles)
+      : folder_(folder), roles_(std::move(roles)) {}
+
+  // Prints what is new in all logs, in the order of its times.
+  void show() {
+    struct Line {
+      std::string stamp, text;
+    };
+    std::vector<Line> lines;
+    for (const std::string& role : roles_) {
+      const auto at = from_.try_emplace(role, -1).first;
+      std::string stamp;  // a line without one belongs to the line before
+      const std::string more = read_more(folder_.log_of(role), &at->second);
+      for (const std::string& line : split(more, '\n')) {
+        if (line.empty()) continue;
+        if (line.size() > kStampLength && line[4] == '-' && line[10] == ' ' && line[19] == '.')
+          stamp = line.substr(0, kStampLength);
+        lines.push_back({stamp, line});
+      }
+    }
+    std::stable_sort(lines.begin(), lines.end(),
+                     [](const Line& a, const Line& b) { return a.stamp < b.stamp; });
+    for (const Line& line : lines) fmt::print("{}\n", line.text);
+    std::fflush(stdout);
+  }
+
+ private:
+  ClusterFolder folder_;
+  std::vector<std::string> roles_;
+  std::map<std::string, std::streamoff> from_;
+};
+
+Status logs_of(const LogsArguments& arguments) {
+  FLUX_ASSIGN_OR_RETURN(const JobTarget target, find_target(arguments.target, false));
+  if (!target.folder) {
+    FLUX_ASSIGN_OR_RETURN(const std::string text, http_get(target.http, "/logs"));
+    fmt::print("{}", text);
+    return Status::ok();
+  }
+  std::vector<std::string> roles = target.folder->roles();
+  if (roles.empty())
+    return invalid("{}: no logs in {}; this job has not run as a cluster", target.named,
+                   target.folder->logs());
+  if (!arguments.role.empty()) {
+    if (std::find(roles.begin(), roles.end(), arguments.role) == roles.end())
+      return invalid("no log of '{}'{}; there are: {}", arguments.role,
+                     did_you_mean(arguments.role, roles), join(roles, ", "));
+    roles = {arguments.role};
+  }
+  LogView view(*target.folder, roles);
+  view.show();
+  if (!arguments.follow) return Status::ok();
+  const std::atomic<bool>* stop = install_stop_signal();
+  while (!stop->load()) {
+    const bool running = seems_to_run(target);
+    view.show();
+    if (!running) return Status::ok();
+    ::poll(nullptr, 0, kPollMs);
+  }
+  return Status::ok();
+}
+
+Status stop_job(const StopArguments& arguments) {
+  FLUX_ASSIGN_OR_RETURN(const JobTarget target, find_target(arguments.target, true));
+  FLUX_RETURN_IF_ERROR(ask_status(target).status());  // says it if the job does not run
+  FLUX_RETURN_IF_ERROR(http_post_json(target.http, "/stop", "{}").status());
+  fmt::print("asked the coordinator of {} to stop\n", target.named);
+  const TimeNs deadline = steady_now_ns() + static_cast<TimeNs>(arguments.deadline_s) * kSecond;
+  std::string state;
+  for (;;) {
+    const auto status = ask_status(target);
+    if (status.is_ok() && status.value().state != state) {
+      state = status.value().state;
+      fmt::print("{}\n", state);
+      std::fflush(stdout);
+    }
+    const bool gone = target.record ? !seems_to_run(target) : !status.is_ok();
+    if (gone) break;
+    if (steady_now_ns() > deadline)
+      return error(Code::kUnavailable, "{} still runs after {} s (state: {}); see flux logs {}",
+                   target.named, arguments.deadline_s, state, target.named);
+    ::poll(nullptr, 0, kPollMs);
+  }
+  fmt::print("{} has ended\n", target.named);
+  return Status::ok();
+}
+
+}  // namespace
+
+int status_command(const StatusArguments& arguments) {
+  return report(status_of(arguments));
+}
+
+int logs_command(const LogsArguments& arguments) {
+  return report(logs_of(arguments));
+}
+
+int stop_command(const StopArguments& arguments) {
+  return report(stop_job(arguments));
+}
+
+}  // namespace flux

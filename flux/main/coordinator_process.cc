@@ -1,0 +1,289 @@
+// `flux coordinator`: one loop with the job's master, its listener and its console; HTTP beside it.
+#include <atomic>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <unistd.h>
+
+#include "flux/base/text.h"
+#include "flux/base/thread_offload.h"
+#include "flux/checkpoint/store.h"
+#include "flux/client/remote_admin.h"
+#include "flux/coordinator/coordinator_service.h"
+#include "flux/coordinator/http_server.h"
+#include "flux/coordinator/job_master.h"
+#include "flux/main/cluster_folder.h"
+#include "flux/main/commands.h"
+#include "flux/main/job_console.h"
+#include "flux/main/job_roles.h"
+#include "flux/main/output_lock.h"
+#include "flux/main/role_log.h"
+#include "flux/main/role_process.h"
+#include "flux/main/stop_signal.h"
+#include "flux/rpc/address.h"
+#include "flux/rpc/listener.h"
+#include "flux/rpc/socket_channel.h"
+#include "flux/storage/atomic_file.h"
+#include "flux/storage/files.h"
+
+namespace flux {
+namespace {
+
+constexpr TimeNs kTick = 100 * kMillisecond;
+constexpr TimeNs kLingerNs = 2 * kSecond;  // after the end, for members to hear of it
+
+// A server's admin port and the channel it goes over.
+struct ReachedServer {
+  ReachedServer(std::unique_ptr<SocketChannel> to, IoLoop* loop)
+      : channel(std::move(to)), admin(channel.get(), loop, random_id()) {}
+  std::unique_ptr<SocketChannel> channel;
+  RemoteAdmin admin;
+};
+
+// What the console shows, also goes to the log.
+class LoggedConsole final : public JobEvents {
+ public:
+  LoggedConsole(JobConsoleOptions options, RoleLog* log) : console_(std::move(options)), log_(log) {}
+  void say(const std::string& line) override {
+    console_.say(line);
+    log_->say(line);
+  }
+  void finished(const JobOutcome& outcome) override {
+    log_->say(!outcome.status.is_ok() ? "the job failed: " + outcome.status.message()
+              : outcome.complete      ? "the job is complete"
+                                      : "the job is stopped");
+    console_.finished(outcome);
+  }
+  void training(bool on, uint64_t before, uint64_t total) override {
+    console_.training(on, before, total);
+  }
+  void saved() override { console_.saved(); }
+  JobConsole* console() { return &console_; }
+
+ private:
+  JobConsole console_;
+  RoleLog* log_;
+};
+
+class CoordinatorProcess {
+ public:
+  CoordinatorProcess(const CoordinatorArguments& arguments, const std::atomic<bool>* stop)
+      : arguments_(arguments), stop_(stop), log_("coordinator", false) {}
+  ~CoordinatorProcess() {
+    http_.reset();
+    if (listener_) listener_->stop();
+    if (folder_) folder_->remove_record();
+  }
+
+  Result<Summary> run() {
+    FLUX_RETURN_IF_ERROR(open_job());
+    FLUX_ASSIGN_OR_RETURN(security_, security_options(arguments_.security));
+    FLUX_RETURN_IF_ERROR(make_master());
+    FLUX_RETURN_IF_ERROR(listen());
+    FLUX_RETURN_IF_ERROR(serve_http());
+    FLUX_RETURN_IF_ERROR(leave_record());
+    master_->start();
+    turn();
+    linger();
+    return events_->console()->result();
+  }
+
+ private:
+  Status open_job() {
+    FLUX_ASSIGN_OR_RETURN(spec_, read_spec(arguments_.job.job, arguments_.job.sets));
+    FLUX_ASSIGN_OR_RETURN(Job job, parse_spec(spec_));
+    if (job.output.empty())
+      return invalid("{}: no output folder; add 'output: DIR' or --set output=DIR",
+                     arguments_.job.job);
+    FLUX_RETURN_IF_ERROR(absolute_paths(&job));
+    FLUX_ASSIGN_OR_RETURN(role_, open_role_job(std::move(job)));
+    FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(role_.job.output));
+    FLUX_RETURN_IF_ERROR(check_data());
+    folder_.emplace(role_.job.output);
+    return log_.open(arguments_.log.empty() ? folder_->log_of("coordinator") : arguments_.log);
+  }
+
+  // A mistyped file name is said before anything is started or waited for.
+  Status check_data() {
+    const Job& job = role_.job;
+    FLUX_RETURN_IF_ERROR(expand_globs(job.test).status());
+    const CheckpointStore store(join_path(job.output, "checkpoints"));
+    const auto numbers = arguments_.fresh ? std::vector<uint64_t>() : store.committed();
+    size_t closed = 0;
+    if (!numbers.empty()) {
+      const auto manifest = store.load(numbers.back());
+      if (manifest.is_ok()) closed = manifest.value().closed.size();
+    }
+    for (size_t p = closed; p < job.passes.size(); ++p)
+      FLUX_RETURN_IF_ERROR(expand_globs(job.passes[p].train).status());
+    return Status::ok();
+  }
+
+  Status make_master() {
+    const Job& job = role_.job;
+    FLUX_ASSIGN_OR_RETURN(JobPlan plan, make_plan(role_, spec_, worker_threads(job, -1)));
+    JobConsoleOptions shown;
+    shown.terminal = ::isatty(STDOUT_FILENO) != 0;
+    shown.output = job.output;
+    shown.job = job.name;
+    shown.slots = plan.slots;
+    shown.passes = plan.passes.size();
+    shown.key_per_example = plan.key_per_example;
+    shown.precision = job.precision;
+    shown.mode = job.mode;
+    shown.wire = job.wire;
+    shown.resume_command = arguments_.resume_command;
+    events_ = std::make_unique<LoggedConsole>(shown, &log_);
+    JobMasterOptions options;
+    options.servers = arguments_.servers;
+    options.workers_wanted = arguments_.workers;
+    options.fresh = arguments_.fresh;
+    options.incarnation = random_id();
+    const auto reach = [this](const std::string& address) { return reach_server(address); };
+    master_ = std::make_unique<JobMaster>(std::move(plan), options, &loop_, &offload_,
+                                          &real_files(), reach, events_.get());
+    events_->console()->watch([this] { return master_->status(); });
+    events_->say(fmt::format("job {}: {} tables, {} dense parameters, {}, {} server{}, {} worker{}",
+                             job.name, job.tables.size(),
+                             with_commas(role_.graph->parameter_count()), job.mode,
+                             arguments_.servers, arguments_.servers == 1 ? "" : "s",
+                             arguments_.workers, arguments_.workers == 1 ? "" : "s"));
+    return Status::ok();
+  }
+
+  std::shared_ptr<ServerAdminPort> reach_server(const std::string& address) {
+    SocketChannelOptions options;
+    options.role = PeerRole::kCoordinator;
+    options.name = "coordinator";
+    options.security = security_;
+    auto channel = SocketChannel::create(loop_, address, options);
+    if (!channel.is_ok()) {
+      log_.say(fmt::format("cannot reach {}: {}", address, channel.status().message()));
+      return nullptr;
+    }
+    const auto reached = std::make_shared<ReachedServer>(std::move(channel).value(), &loop_);
+    return {reached, &reached->admin};
+  }
+
+  Status listen() {
+    CoordinatorServiceOptions watch;
+    watch.on_worker_gone = [this](const std::string& name, uint64_t boot) {
+      master_->worker_gone(name, boot, "its connection is closed");
+    };
+    watch.on_server_gone = [this](const std::string& name, uint64_t boot) {
+      master_->server_gone(name, boot, "its connection is closed");
+    };
+    service_ = std::make_unique<CoordinatorService>(master_.get(), master_.get(), &loop_, watch);
+    ListenerOptions options;
+    options.addresses = {arguments_.listen};
+    options.role = PeerRole::kCoordinator;
+    options.name = "coordinator";
+    options.security = security_;
+    options.loop = &loop_;
+    options.log = [this](const std::string& line) { log_.say(line); };
+    FLUX_ASSIGN_OR_RETURN(listener_, Listener::start(options, *service_));
+    log_.say("listens on " + listener_->addresses().front());
+    return Status::ok();
+  }
+
+  Status serve_http() {
+    FLUX_ASSIGN_OR_RETURN(const Address address, parse_address(arguments_.http));
+    if (address.local) return invalid("--http {}: HTTP needs HOST:PORT", arguments_.http);
+    HttpOptions options;
+    options.host = address.host;
+    options.port = address.port;
+    FLUX_ASSIGN_OR_RETURN(options.token, folder_->make_secret(kAdminToken));
+    if (!is_loopback_host(address.host)) options.certificates = security_.certificates;
+    options.insecure = security_.insecure;
+    HttpHooks hooks;
+    hooks.status = [this] {
+      const std::lock_guard lock(mutex_);
+      return snapshot_;
+    };
+    hooks.stop = [this](const std::string& why) {
+      log_.say("stop: " + why);
+      http_stop_ = true;
+    };
+    hooks.logs = [this] { return log_.latest(); };
+    snapshot_ = master_->status();
+    FLUX_ASSIGN_OR_RETURN(http_, HttpServer::start(options, hooks));
+    log_.say("status at " + http_->url());
+    if (arguments_.supervisor == 0)
+      fmt::print("listens on {}; status at {}\n", listener_->addresses().front(), http_->url());
+    std::fflush(stdout);
+    return Status::ok();
+  }
+
+  Status leave_record() {
+    CoordinatorRecord record;
+    record.pid = ::getpid();
+    record.supervisor = arguments_.supervisor;
+    record.host = host_name();
+    record.listen = advertised(listener_->addresses().front());
+    record.http = http_->url();
+    record.certificates = http_->url().starts_with("https") ? security_.certificates : "";
+    record.command = arguments_.resume_command;
+    return folder_->write_record(record);
+  }
+
+  void turn() {
+    TimeNs next = 0;
+    bool stopping = false;
+    while (!events_->console()->ended()) {
+      loop_.run_one_until(loop_.now_ns() + kTick);
+      if (!stopping && (stop_->load() || http_stop_)) {
+        stopping = true;
+        master_->stop(http_stop_ ? "asked to stop" : "stopped by a signal");
+      }
+      if (loop_.now_ns() < next) continue;
+      next = loop_.now_ns() + kTick;
+      tick();
+    }
+    tick();
+  }
+
+  void tick() {
+    events_->console()->tick();
+    JobStatus now = master_->status();
+    const std::lock_guard lock(mutex_);
+    snapshot_ = std::move(now);
+  }
+
+  void linger() {
+    const TimeNs deadline = loop_.now_ns() + kLingerNs;
+    while (listener_->connections() > 0 && loop_.now_ns() < deadline)
+      loop_.run_one_until(loop_.now_ns() + kTick);
+  }
+
+  const CoordinatorArguments arguments_;
+  const std::atomic<bool>* const stop_;
+  RoleLog log_;
+  JobSpec spec_;
+  RoleJob role_;
+  SecurityOptions security_;
+  std::unique_ptr<OutputLock> lock_;
+  std::optional<ClusterFolder> folder_;
+  IoLoop loop_;
+  ThreadOffload offload_{&loop_};
+  std::unique_ptr<LoggedConsole> events_;
+  std::unique_ptr<JobMaster> master_;
+  std::unique_ptr<CoordinatorService> service_;
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<HttpServer> http_;
+  std::mutex mutex_;  // guards snapshot_
+  JobStatus snapshot_;
+  std::atomic<bool> http_stop_{false};
+};
+
+}  // namespace
+
+int coordinator_command(const CoordinatorArguments& arguments) {
+  CoordinatorProcess process(arguments, install_stop_signal());
+  return end_of_run(process.run(), arguments.summary);
+}
+
+}  // namespace flux

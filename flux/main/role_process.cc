@@ -1,0 +1,43 @@
+#include "flux/main/role_process.h"
+
+#include <unistd.h>
+
+#include "flux/main/cluster_folder.h"
+#include "flux/rpc/address.h"
+#include "flux/storage/atomic_file.h"
+
+namespace flux {
+
+Result<SecurityOptions> security_options(const SecurityArguments& arguments) {
+  SecurityOptions options;
+  options.insecure = arguments.insecure;
+  if (!arguments.certificates.empty()) {
+    if (!is_folder(arguments.certificates))
+      return invalid("--certs {}: no such folder; make it with: flux certs --out {}",
+                     arguments.certificates, arguments.certificates);
+    options.certificates = arguments.certificates;
+  }
+  if (!arguments.token_file.empty()) {
+    FLUX_ASSIGN_OR_RETURN(options.token, read_secret(arguments.token_file));
+  }
+  return options;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "?";
+}
+
+std::string default_name(const char* role) {
+  return fmt::format("{}@{}.{}", role, host_name(), ::getpid());
+}
+
+std::string advertised(const std::string& listen) {
+  auto address = parse_address(listen);
+  if (!address.is_ok() || address.value().local) return listen;
+  if (address.value().host != "0.0.0.0" && address.value().host != "::") return listen;
+  address.value().host = host_name();
+  return address.value().text();
+}
+
+}  // namespace flux

@@ -1,0 +1,92 @@
+#include "flux/main/status_text.h"
+
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "flux/base/text.h"
+
+namespace flux {
+namespace {
+
+uint64_t whole(double value) {
+  return value > 0 ? static_cast<uint64_t>(value) : 0;
+}
+
+std::string progress_line(const JobStatus& s) {
+  std::string line = fmt::format("examples {}", with_commas(s.examples));
+  if (s.examples_total > 0)
+    line += fmt::format(
+        " of {} ({:.1f} %)", with_commas(s.examples_total),
+        100.0 * static_cast<double>(s.examples) / static_cast<double>(s.examples_total));
+  line += fmt::format(" · {} examples/s", with_commas(whole(s.examples_per_s)));
+  if (s.examples_per_s > 0 && s.examples_total > s.examples)
+    line += fmt::format(
+        " · {} left",
+        human_seconds(static_cast<double>(s.examples_total - s.examples) / s.examples_per_s));
+  return line;
+}
+
+std::string quality_line(const JobStatus& s) {
+  std::string line = fmt::format("train AUC {:.5f}, log loss {:.5f}", s.train_auc, s.train_logloss);
+  if (s.auc) line += fmt::format(" · test AUC {:.5f}", *s.auc);
+  if (s.logloss) line += fmt::format(", log loss {:.5f}", *s.logloss);
+  return line;
+}
+
+std::string losses_line(const JobStatus& s) {
+  std::string line =
+      s.last_checkpoint.empty() ? "no checkpoint yet" : "checkpoint " + s.last_checkpoint;
+  if (s.checkpoint_s_ago >= 0) line += fmt::format(", {} ago", human_seconds(s.checkpoint_s_ago));
+  return line + fmt::format(
+                    " · workers lost {} · blocks leased again {} · batches skipped {} · "
+                    "duplicates refused {}",
+                    s.workers_lost, s.blocks_reissued, s.batches_skipped, s.duplicates);
+}
+
+std::string wait_line(const WaitStatus& wait) {
+  std::string line =
+      fmt::format("  {} waits {}, for {}", wait.who, wait.what, human_seconds(wait.since_s));
+  if (wait.until_s >= 0)
+    return line + fmt::format(", at most {} more", human_seconds(wait.until_s));
+  return line + ", tried again without end";
+}
+
+}  // namespace
+
+std::string status_text(const JobStatus& s) {
+  std::string text =
+      fmt::format("job {} · {} · {} · up {}\n", s.job, s.state, s.mode, human_seconds(s.up_s));
+  const auto add = [&](const std::string& line) { text += line + "\n"; };
+  if (!s.error.empty()) add("failed: " + s.error);
+  if (s.passes > 0)
+    add(fmt::format(
+        "pass {} ({} of {}), section {} of {} · blocks: {} to do, {} leased, {} applied, {} safe",
+        s.pass_name, s.pass + 1, s.passes, s.section + 1, s.sections, s.todo, s.pending, s.applied,
+        s.done));
+  add(progress_line(s));
+  add(quality_line(s));
+  add(losses_line(s));
+  for (const ServerStatus& v : s.servers)
+    add(fmt::format("{:<12} {} pid {} · {} · {} shards · seen {:.1f} s ago", v.name, v.host, v.pid,
+                    v.address, v.shards, v.seen_s_ago));
+  for (const WorkerStatus& w : s.workers)
+    add(fmt::format(
+        "{:<12} {} pid {} · {} threads · {} examples/s · {} blocks · sent {}, got {} · "
+        "seen {:.1f} s ago",
+        w.name, w.host, w.pid, w.lanes, with_commas(whole(w.examples_per_s)), w.blocks,
+        human_bytes(w.report.bytes_sent), human_bytes(w.report.bytes_received), w.seen_s_ago));
+  bool waits = false;
+  const auto add_wait = [&](const std::string& line) {
+    if (!waits) add("waits:");
+    waits = true;
+    add(line);
+  };
+  for (const WaitStatus& wait : s.waits) add_wait(wait_line(wait));
+  for (const WorkerStatus& w : s.workers)
+    if (!w.report.waits.empty()) add_wait(fmt::format("  {}: {}", w.name, w.report.waits));
+  if (!waits) add("nobody waits");
+  return text;
+}
+
+}  // namespace flux

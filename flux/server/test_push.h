@@ -1,0 +1,111 @@
+// A small model and its pushes, for the tests of this folder: two tables, three dense shards,
+// gradients made from a seed. Included by tests only.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "flux/base/check.h"
+#include "flux/base/key.h"
+#include "flux/base/random.h"
+#include "flux/server/server.h"
+
+namespace flux {
+
+constexpr uint64_t kLife = 11, kGeometry = 22;
+constexpr uint32_t kShards = 8, kDim = 4;
+constexpr uint64_t kParameters = 40000;  // three dense shards
+
+inline ServerOptions test_options() {
+  ServerOptions o;
+  o.shards = kShards;
+  o.tables.resize(2);
+  o.tables[0].dim = kDim;
+  o.tables[1].name = "wide";
+  o.tables[1].dim = 1;
+  o.tables[1].init = "zero";
+  o.tables[1].optimizer = {.rule = "sgd", .lr = 0.5F};
+  o.dense_optimizer = {.rule = "adam", .lr = 0.01F};
+  o.parameters = kParameters;
+  o.incarnation = kLife;
+  o.epoch = {1, 1};
+  return o;
+}
+
+// With pass 0 open.
+inline std::unique_ptr<Server> make_test_server(const ServerOptions& o = test_options()) {
+  auto server = Server::create(o);
+  FLUX_CHECK(server.is_ok(), "{}", server.status().message());
+  FLUX_CHECK(server.value()->open_pass(0, kGeometry).is_ok(), "a new pass opens");
+  return std::move(server).value();
+}
+
+// A batch of distinct keys grouped by shard, with gradients; made from a seed.
+struct TestPush {
+  std::vector<uint64_t> keys;
+  std::vector<uint32_t> begin, counts;
+  std::vector<float> wide, narrow, dense;
+  std::vector<const float*> tables;
+  std::vector<ShardId> shards;
+  std::vector<ShardEpoch> epochs;
+  PushRequest request;
+
+  TestPush(uint64_t seed, BatchId id, size_t key_count, const Server& server) {
+    Random random(seed);
+    std::vector<std::vector<uint64_t>> by_shard(kShards);
+    const uint64_t first = random.below(500);
+    for (uint64_t key = first; key < first + key_count; ++key)
+      by_shard[shard_of(key, kShards)].push_back(key);
+    begin = {0};
+    for (const auto& part : by_shard) {
+      keys.insert(keys.end(), part.begin(), part.end());
+      begin.push_back(static_cast<uint32_t>(keys.size()));
+    }
+    const auto gradient = [&](size_t n) {
+      std::vector<float> out(n);
+      for (float& g : out) g = static_cast<float>(random.uniform() - 0.5);
+      return out;
+    };
+    for (size_t i = 0; i < keys.size(); ++i)
+      counts.push_back(static_cast<uint32_t>(1 + random.below(9)));
+    wide = gradient(keys.size() * kDim);
+    narrow = gradient(keys.size());
+    dense = gradient(server.options().parameters);
+    tables = {wide.data(), narrow.data()};
+    shards.resize(server.shard_count());
+    std::iota(shards.begin(), shards.end(), 0U);
+    epochs.assign(shards.size(), server.options().epoch);
+    request.claim = {kLife, kGeometry, {id}, Verdict::kApplied};
+    request.shards = shards;
+    request.epochs = epochs;
+    request.keys = {keys.data(), begin.data()};
+    request.counts = counts.data();
+    request.tables = tables;
+    request.dense = dense.data();
+    request.examples = 10;
+  }
+  TestPush(const TestPush&) = delete;
+};
+
+// For pushes that are answered at once.
+inline std::vector<Answer> send_push(Server* server, const PushRequest& request) {
+  std::vector<Answer> answers;
+  server->push(request, [&](const PushReply& reply) {
+    for (const ShardAnswer& a : reply.answers) answers.push_back(a.answer);
+  });
+  return answers;
+}
+inline bool all_are(const std::vector<Answer>& answers, size_t n, Answer answer) {
+  return answers.size() == n &&
+         std::all_of(answers.begin(), answers.end(), [&](Answer a) { return a == answer; });
+}
+
+// Batch i of blocks with four batches each.
+inline BatchId test_batch(uint32_t i) {
+  return {{0, 0, 0, i / 4}, static_cast<uint8_t>(i % 4), 4};
+}
+
+}  // namespace flux

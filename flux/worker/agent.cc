@@ -1,0 +1,295 @@
+// Joining, reporting, ending. Leases and data are in agent_leases.cc.
+#include "flux/worker/agent.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace flux {
+namespace {
+constexpr uint32_t kReportsOutMax = 8;
+constexpr TimeNs kBackoffMax = kSecond;
+}  // namespace
+
+WorkerAgent::WorkerAgent(AgentOptions options, Executor* executor, JobPort* job, Offload* offload,
+                         LaneDriver* driver, SetUpWorker set_up)
+    : options_(std::move(options)),
+      executor_(executor),
+      job_(job),
+      offload_(offload),
+      driver_(driver),
+      set_up_(std::move(set_up)) {}
+
+WorkerAgent::~WorkerAgent() = default;
+
+void WorkerAgent::start(std::function<void(const WorkerOutcome&)> over) {
+  on_over_ = std::move(over);
+  heard();
+  join();
+}
+
+void WorkerAgent::join() {
+  job_->join(options_.join, guard([this](const Result<JoinReply>& reply) {
+    if (phase_ != Phase::kJoining) return;
+    if (reply.is_ok()) {
+      heard();
+      return set_up_lanes(reply.value());
+    }
+    if (reply.status().code() != Code::kUnavailable) return fail(reply.status());
+    if (silent())
+      return fail(error(Code::kUnavailable, "{} did not answer for {:.0f} s: {}",
+                        options_.coordinator, static_cast<double>(options_.silence_ns) * 1e-9,
+                        reply.status().message()));
+    executor_->post(options_.retry_ns, guard([this] {
+      if (phase_ == Phase::kJoining) join();
+    }));
+  }));
+}
+
+void WorkerAgent::set_up_lanes(const JoinReply& reply) {
+  joined_ = reply;
+  Result<WorkerSetup> setup = set_up_(reply);
+  const Status status =
+      setup.is_ok() ? build_lanes(std::move(setup).value()) : setup.status();
+  phase_ = Phase::kTraining;  // a member: it has to leave from now on
+  if (!status.is_ok()) return fail(status);
+  lanes_left_ = lanes_.size();
+  for (const auto& lane : lanes_)
+    driver_->start(lane, [weak = std::weak_ptr<int>(alive_), executor = executor_, this] {
+      executor->post(0, [weak, this] {
+        if (weak.lock()) lane_finished();
+      });
+    });
+  tick();
+  pump();
+}
+
+Status WorkerAgent::build_lanes(WorkerSetup setup) {
+  const auto count = static_cast<uint32_t>(setup.lanes.size());
+  if (count == 0) return invalid("a worker needs at least one lane");
+  open_dataset_ = std::move(setup.open_dataset);
+  cost_ = std::move(setup.cost);
+  setup.lane.client.incarnation = joined_.incarnation;
+  ModeOptions mode;
+  mode.lanes = count;
+  mode.client = with_model(setup.lane.client, setup.lanes[0].net->graph());
+  BlockStoreOptions store;
+  store.lanes = count;
+  store.only_when_idle = setup.deterministic;
+  // Whether lanes have their own queues is the mode's to say, and the mode wants the store.
+  FLUX_ASSIGN_OR_RETURN(const auto probe, make_mode(setup.mode, mode));
+  store.by_lane = probe->lanes_lease();
+  store_ = std::make_unique<BlockStore>(store);
+  mode.source = store_.get();
+  FLUX_ASSIGN_OR_RETURN(mode_, make_mode(setup.mode, mode));
+  slots_.resize(store_->queues());
+  for (uint32_t i = 0; i < count; ++i) {
+    LaneSetup& one = setup.lanes[i];
+    LaneOptions options = setup.lane;
+    options.index = i;
+    std::vector<ServerPort*> servers;
+    for (const auto& port : one.servers) servers.push_back(port.get());
+    ports_.push_back(std::move(one.servers));
+    auto lane = std::make_shared<Lane>(options, one.executor, std::move(one.net), servers,
+                                       joined_.map.route, route_fetcher(one.executor),
+                                       store_.get(), mode_.get());
+    store_->set_wake(i, [executor = one.executor, weak = std::weak_ptr<Lane>(lane)] {
+      executor->post(0, [weak] {
+        if (const auto woken = weak.lock()) woken->notify();
+      });
+    });
+    lanes_.push_back(std::move(lane));
+  }
+  store_->set_changed([executor = executor_, weak = std::weak_ptr<int>(alive_), this] {
+    executor->post(0, [weak, this] {
+      if (weak.lock()) store_changed();
+    });
+  });
+  return Status::ok();
+}
+
+// Called on a lane's thread; asks the coordinator here and answers there.
+FetchRoute WorkerAgent::route_fetcher(Executor* lane_executor) {
+  return [weak = std::weak_ptr<int>(alive_), control = executor_, lane_executor,
+          this](const std::function<void(Result<ShardRoute>)>& done) {
+    control->post(0, [weak, lane_executor, done, this] {
+      if (!weak.lock()) return;
+      job_->map([lane_executor, done](const Result<ClusterMap>& map) {
+        Result<ShardRoute> route =
+            map.is_ok() ? Result<ShardRoute>(map.value().route) : Result<ShardRoute>(map.status());
+        lane_executor->post(0, [done, route] { done(route); });
+      });
+    });
+  };
+}
+
+void WorkerAgent::tick() {
+  if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
+  if (silent()) give_up_on_coordinator();
+  if (reports_out_ < kReportsOutMax) {
+    ++reports_out_;
+    job_->report(joined_.worker, report(), guard([this](const Result<ReportAnswer>& result) {
+      --reports_out_;
+      on_report(result);
+    }));
+  }
+  repeat_leases();
+  executor_->post(TimeNs{std::max(joined_.report_every_ms, 1U)} * kMillisecond,
+                  guard([this] { tick(); }));
+}
+
+void WorkerAgent::on_report(const Result<ReportAnswer>& result) {
+  if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
+  if (!result.is_ok()) {
+    if (result.status().code() != Code::kUnavailable) fail(result.status());
+    return;
+  }
+  heard();
+  if (result.value().stop) stop("the job is stopping");
+  if (result.value().map_version > map_version_) refresh_map(result.value().map_version);
+}
+
+void WorkerAgent::refresh_map(uint64_t version) {
+  if (fetching_map_) return;
+  fetching_map_ = true;
+  job_->map(guard([this, version](const Result<ClusterMap>& map) {
+    fetching_map_ = false;
+    if (!map.is_ok()) return;
+    heard();
+    map_version_ = version;
+    if (map.value().route.epoch == joined_.map.route.epoch) return;
+    joined_.map = map.value();
+    for (const auto& lane : lanes_)
+      lane->executor()->post(0, [weak = std::weak_ptr<Lane>(lane), route = joined_.map.route] {
+        if (const auto here = weak.lock(); here && !here->finished()) here->set_route(route);
+      });
+  }));
+}
+
+void WorkerAgent::give_up_on_coordinator() {
+  if (!status_.is_ok()) return;
+  fail(error(Code::kUnavailable, "{} did not answer for {:.0f} s; is it running?",
+             options_.coordinator, static_cast<double>(options_.silence_ns) * 1e-9));
+}
+
+void WorkerAgent::fail(Status status) {
+  if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
+  if (status_.is_ok()) status_ = std::move(status);
+  if (phase_ == Phase::kJoining) return over();
+  const bool first = phase_ != Phase::kEnding;
+  phase_ = Phase::kEnding;
+  if (store_) store_->stop();
+  // kStale: taken for dead. Others may train our blocks already; nothing of ours is wanted.
+  // sync: steps that the failed lane was a member of are not poured before this worker has left.
+  if (status_.code() == Code::kStale || (mode_ && mode_->lanes_lease())) return abort_lanes();
+  if (lanes_left_ == 0) return leave(options_.retry_ns);
+  if (first) executor_->post(options_.drain_ns, guard([this] { abort_lanes(); }));
+}
+
+void WorkerAgent::abort_lanes() {
+  if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
+  if (lanes_left_ == 0) return leave(options_.retry_ns);
+  for (const auto& lane : lanes_)
+    lane->executor()->post(0, [weak = std::weak_ptr<Lane>(lane)] {
+      const auto here = weak.lock();
+      if (!here) return;
+      here->abort(Status::ok());
+      here->notify();
+    });
+}
+
+void WorkerAgent::stop(const std::string& why) {
+  if (phase_ == Phase::kOver || phase_ == Phase::kLeaving) return;
+  if (phase_ == Phase::kEnding) return;
+  end(why);
+  if (phase_ == Phase::kJoining) return over();
+  // A member of a round ends it: others wait for its steps. Elsewhere what is not begun is dropped.
+  if (mode_->lanes_lease())
+    for (uint32_t q = 0; q < store_->queues(); ++q) store_->end(q);
+  else
+    store_->stop();
+  executor_->post(options_.drain_ns, guard([this] { abort_lanes(); }));
+}
+
+void WorkerAgent::end(const std::string& reason) {
+  if (reason_.empty()) reason_ = reason;
+  if (phase_ == Phase::kTraining) phase_ = Phase::kEnding;
+}
+
+void WorkerAgent::lane_finished() {
+  --lanes_left_;
+  const Status failure = store_->failure();
+  if (!failure.is_ok()) fail(failure);
+  if (lanes_left_ == 0) leave(options_.retry_ns);
+}
+
+void WorkerAgent::leave(TimeNs backoff) {
+  if (phase_ == Phase::kOver) return;
+  if (phase_ != Phase::kLeaving) heard();  // a last try, whatever was before
+  phase_ = Phase::kLeaving;
+  LeaseRequest last;
+  last.worker = joined_.worker;
+  FinishedBatches told;
+  if (store_) told = store_->take_finished();
+  const auto tell = [&last](const auto& some) {
+    last.applied.insert(last.applied.end(), some.applied.begin(), some.applied.end());
+    last.evaluated.insert(last.evaluated.end(), some.evaluated.begin(), some.evaluated.end());
+  };
+  for (const Slot& slot : slots_)
+    if (slot.open) tell(slot.request), tell(slot.extra);
+  tell(told);
+  job_->leave(last, report(), status_, guard([this, told, backoff](const Status& status) {
+    if (phase_ == Phase::kOver) return;
+    const TimeNs patience = status_.is_ok() ? options_.silence_ns : options_.silence_ns / 4;
+    if (status.code() == Code::kUnavailable &&
+        executor_->now_ns() - heard_ns_ < patience) {
+      if (store_) store_->put_back(told);
+      executor_->post(backoff, guard([this, backoff] {
+        leave(std::min(backoff * 2, kBackoffMax));
+      }));
+      return;
+    }
+    if (!status.is_ok() && status_.is_ok() && status.code() != Code::kStale)
+      status_ = status.with_context("leaving the job");
+    over();
+  }));
+}
+
+void WorkerAgent::over() {
+  phase_ = Phase::kOver;
+  WorkerOutcome outcome;
+  outcome.status = status_;
+  outcome.reason = reason_;
+  outcome.report = report();
+  if (on_over_) std::exchange(on_over_, nullptr)(outcome);
+}
+
+Progress WorkerAgent::progress() const {
+  Progress sum;
+  for (const auto& lane : lanes_) lane->add_progress(&sum);
+  return sum;
+}
+
+WorkerReport WorkerAgent::report() const {
+  WorkerReport out;
+  const Progress sum = progress();
+  out.examples = sum.examples;
+  out.batches = sum.batches;
+  out.loss_sum = sum.loss_sum;
+  if (options_.report_auc) out.train_auc = sum.metrics.auc();
+  out.duplicates = sum.duplicates;
+  out.stage_ns.assign(sum.stage_ns.begin(), sum.stage_ns.end());
+  for (const auto& lane : lanes_) {
+    out.resends += lane->resends();
+    if (out.waits.empty()) out.waits = lane->wait_text(executor_->now_ns());
+  }
+  if (cost_) {
+    const WorkerCost cost = cost_();
+    out.bytes_sent = cost.bytes_sent;
+    out.bytes_received = cost.bytes_received;
+    out.cpu_s = cost.cpu_s;
+    out.rss_bytes = cost.rss_bytes;
+  }
+  return out;
+}
+
+}  // namespace flux

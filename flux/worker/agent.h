@@ -1,0 +1,183 @@
+// WorkerAgent: the control side of one worker: joins a job, leases and opens blocks, reports,
+// acknowledges, obeys stop, leaves. The stateless role: whatever it loses can be trained again.
+//
+//   join -> set up lanes -> lease / open / report ... -> lanes drain -> leave -> over
+//
+// Lanes run elsewhere (lane_driver.h) and meet the agent only in the BlockStore and through
+// executors. A lost answer of the coordinator is asked for again under the same number; what lanes
+// finished is told again until it is certain. While the coordinator is silent the lanes train what
+// is in store; after `silence_ns` the worker ends with that reason.
+// Threads: every method on the control executor's thread. Slow work (opening data) goes through
+// the Offload. Failure: finished() with a Status that says what happened, where, and what to do.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "flux/api/job_port.h"
+#include "flux/api/server.h"
+#include "flux/base/executor.h"
+#include "flux/base/offload.h"
+#include "flux/data/dataset.h"
+#include "flux/worker/block_store.h"
+#include "flux/worker/lane.h"
+#include "flux/worker/lane_driver.h"
+#include "flux/worker/mode.h"
+
+namespace flux {
+
+struct AgentOptions {
+  JoinRequest join;
+  std::string coordinator = "the coordinator";  // for messages: "the coordinator at host:port"
+  TimeNs silence_ns = 20 * kSecond;
+  TimeNs retry_ns = 100 * kMillisecond;   // after a call that failed; doubles up to a second
+  TimeNs repeat_ns = 2 * kSecond;         // a lease that is not answered is asked for again
+  TimeNs drain_ns = 10 * kSecond;         // for other lanes, after one failed
+  bool report_auc = true;
+};
+
+// What one lane is built from. The ports live on the lane's executor.
+struct LaneSetup {
+  Executor* executor = nullptr;
+  std::unique_ptr<Net> net;
+  std::vector<std::shared_ptr<ServerPort>> servers;  // as ClusterMap::servers
+};
+
+// What a worker costs, for its reports.
+struct WorkerCost {
+  uint64_t bytes_sent = 0, bytes_received = 0;
+  double cpu_s = 0;
+  uint64_t rss_bytes = 0;
+};
+
+using OpenDataset = std::function<Result<std::shared_ptr<const Dataset>>(const Geometry&)>;
+
+// Made in main from the job that the coordinator sent.
+struct WorkerSetup {
+  std::string mode = "async";
+  bool deterministic = false;
+  LaneOptions lane;  // index is filled in
+  std::vector<LaneSetup> lanes;
+  OpenDataset open_dataset;          // runs through the Offload
+  std::function<WorkerCost()> cost;  // may be empty
+};
+using SetUpWorker = std::function<Result<WorkerSetup>(const JoinReply&)>;
+
+struct WorkerOutcome {
+  Status status;       // ok: the job ended or was stopped
+  std::string reason;  // why it ended, if the coordinator said
+  WorkerReport report;
+};
+
+class WorkerAgent {
+ public:
+  WorkerAgent(AgentOptions options, Executor* executor, JobPort* job, Offload* offload,
+              LaneDriver* driver, SetUpWorker set_up);
+  ~WorkerAgent();
+  WorkerAgent(const WorkerAgent&) = delete;
+  WorkerAgent& operator=(const WorkerAgent&) = delete;
+
+  // `over` is called once, when the worker has left.
+  void start(std::function<void(const WorkerOutcome&)> over);
+  // Ends soon: drops what is not begun, finishes what is in flight, leaves.
+  void stop(const std::string& why);
+  bool is_over() const { return phase_ == Phase::kOver; }
+  WorkerReport report() const;
+  Progress progress() const;
+  WorkerId worker() const { return joined_.worker; }
+
+ private:
+  enum class Phase : uint8_t { kJoining, kTraining, kEnding, kLeaving, kOver };
+  // Requests of one queue of the store.
+  struct Slot {
+    uint64_t seq = 0;
+    uint64_t call = 0;  // newest of this seq
+    bool open = false;  // asked and not answered
+    TimeNs sent_ns = 0;
+    TimeNs backoff_ns = 0;
+    LeaseRequest request;
+    FinishedBatches extra;  // told only in repeats: not certain
+  };
+  struct Waiting {
+    uint32_t queue = 0;
+    LeaseAnswer answer;
+  };
+  struct Cut {
+    std::shared_ptr<const Dataset> data;
+    std::vector<Waiting> waiting;
+    bool asked = false;
+    uint64_t used = 0;
+  };
+
+  void join();
+  void set_up_lanes(const JoinReply& reply);
+  Status build_lanes(WorkerSetup setup);
+  FetchRoute route_fetcher(Executor* lane_executor);
+  // leases (agent_leases.cc)
+  void pump();
+  void store_changed();
+  void send_lease(uint32_t queue, bool repeat);
+  void on_lease(uint32_t queue, uint64_t seq, uint64_t call, const Result<LeaseAnswer>& result);
+  void take_answer(uint32_t queue, const LeaseAnswer& answer);
+  void repeat_leases();
+  void open_block(uint32_t queue, const LeaseAnswer& answer);
+  void fetch_cut(uint64_t hash, TimeNs backoff);
+  void open_cut(uint64_t hash, const std::string& json);
+  void drop_old_cuts();
+  void open_in_cut(const Waiting& waiting, const std::shared_ptr<const Dataset>& data);
+
+  void tick();
+  void on_report(const Result<ReportAnswer>& result);
+  void refresh_map(uint64_t version);
+  void heard() { heard_ns_ = executor_->now_ns(); }
+  bool silent() const { return executor_->now_ns() - heard_ns_ > options_.silence_ns; }
+  void give_up_on_coordinator();
+  void fail(Status status);
+  void end(const std::string& reason);
+  void abort_lanes();
+  void lane_finished();
+  void leave(TimeNs backoff);
+  void over();
+  template <typename F>
+  auto guard(F f) {
+    return [weak = std::weak_ptr<int>(alive_), f = std::move(f)](auto&&... args) mutable {
+      if (weak.lock()) f(std::forward<decltype(args)>(args)...);
+    };
+  }
+
+  AgentOptions options_;
+  Executor* executor_;
+  JobPort* job_;
+  Offload* offload_;
+  LaneDriver* driver_;
+  SetUpWorker set_up_;
+  std::function<void(const WorkerOutcome&)> on_over_;
+
+  Phase phase_ = Phase::kJoining;
+  TimeNs heard_ns_ = 0;
+  JoinReply joined_;
+  uint64_t map_version_ = 0;
+  bool fetching_map_ = false;
+  uint32_t reports_out_ = 0;
+  Status status_;
+  std::string reason_;
+
+  OpenDataset open_dataset_;
+  std::function<WorkerCost()> cost_;
+  std::unique_ptr<BlockStore> store_;
+  std::unique_ptr<WorkerMode> mode_;
+  std::vector<std::vector<std::shared_ptr<ServerPort>>> ports_;  // by lane
+  std::vector<std::shared_ptr<Lane>> lanes_;
+  size_t lanes_left_ = 0;
+  std::vector<Slot> slots_;
+  std::map<uint64_t, Cut> cuts_;  // by hash of the geometry
+  uint64_t uses_ = 0;
+  // Last: late answers find it gone.
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+};
+
+}  // namespace flux

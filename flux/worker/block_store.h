@@ -1,0 +1,118 @@
+// BlockStore: the open blocks of one worker, between the agent that leases and opens them and the
+// lanes that take batches from them.
+//
+// Lanes share one queue, so that none waits at a block's end; in the sync mode each lane has its
+// own, because a round gives a block to each lane. It also collects what lanes have finished until
+// the agent tells the coordinator.
+// A lease is wanted when few batches are in store (`ahead` per lane, counting those being opened);
+// in the deterministic and sync modes only when the lane needs a block and has finished the one
+// before.
+// Threads: every method is safe from any. `wake` and `changed` are called without the lock, from
+// whatever thread caused them: they post.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "flux/api/job_port.h"
+#include "flux/worker/batch_source.h"
+
+namespace flux {
+
+struct OpenBlock {
+  BlockLease lease;
+  bool evaluate = false;
+  uint64_t geometry = 0;
+  std::shared_ptr<const BlockReader> reader;
+  std::vector<std::shared_ptr<const SyncStep>> steps;  // sync: by batch
+};
+
+struct BlockStoreOptions {
+  uint32_t lanes = 1;
+  bool by_lane = false;        // a queue for each lane
+  bool only_when_idle = false;  // lease only when everything before is finished
+  uint32_t ahead = 4;           // batches per lane
+};
+
+// What is to be told to the coordinator.
+struct FinishedBatches {
+  std::vector<BatchId> applied;
+  std::vector<EvalReport> evaluated;
+  bool empty() const { return applied.empty() && evaluated.empty(); }
+};
+
+class BlockStore final : public BatchSource {
+ public:
+  explicit BlockStore(const BlockStoreOptions& options);
+
+  // Before the lanes begin.
+  void set_wake(uint32_t lane, std::function<void()> wake);
+  void set_changed(std::function<void()> changed);
+
+  // For lanes.
+  Next next(uint32_t lane, BatchItem* out) override;
+  bool dry() const override;
+  bool stopping() const override { return stopping_.load(std::memory_order_relaxed); }
+  void applied(uint32_t lane, const BatchId& id) override;
+  void evaluated(uint32_t lane, EvalReport report) override;
+  void failed(uint32_t lane, const Status& status) override;
+
+  // For the agent. Queues are lanes if they have their own, else there is queue 0.
+  uint32_t queues() const { return static_cast<uint32_t>(queues_.size()); }
+  // True if a lease is wanted and none is under way; then one is, until lease_over().
+  bool begin_lease(uint32_t queue);
+  void lease_over(uint32_t queue);
+  // A block of so many batches is being opened; add() follows.
+  void opening(uint32_t queue, const BlockLease& lease);
+  void add(uint32_t queue, OpenBlock block);
+  // No more blocks will come: next() says kEnd when the queue is empty.
+  void end(uint32_t queue);
+  // Nothing more is handed out, to anybody.
+  void stop();
+  FinishedBatches take_finished();
+  void put_back(FinishedBatches finished);  // was not told
+  // Something is finished and untold, and nothing is in hand or in store.
+  bool waits_to_tell() const;
+  bool anything_to_tell() const;
+  // The first failure of a lane.
+  Status failure() const;
+
+ private:
+  struct Queue {
+    std::deque<OpenBlock> blocks;
+    std::deque<uint32_t> left;  // of each block: mask of batches not handed out
+    uint32_t ready = 0;         // batches in `left`
+    uint32_t opening = 0;       // batches of blocks being opened
+    uint32_t blocks_opening = 0;
+    uint32_t unfinished = 0;    // handed out and not acknowledged
+    bool needed = false;        // a lane found it empty
+    bool leasing = false;
+    bool signalled = false;
+    bool ended = false;
+  };
+  uint32_t queue_of(uint32_t lane) const { return options_.by_lane ? lane : 0; }
+  bool wants_lease(const Queue& queue) const;
+  // Whether the agent has to look; with the lock held.
+  bool should_signal(Queue* queue);
+  bool quiet() const;
+  void finished_one(uint32_t lane);
+  void wake_lanes(uint32_t queue);
+
+  const BlockStoreOptions options_;
+  std::function<void()> changed_;
+  std::vector<std::function<void()>> wake_;
+  std::atomic<bool> stopping_{false};
+
+  mutable std::mutex mutex_;
+  std::vector<Queue> queues_;
+  FinishedBatches finished_;
+  Status failure_;
+};
+
+}  // namespace flux
