@@ -46,6 +46,15 @@ struct Pull {
 };
 using PullPtr = std::shared_ptr<Pull>;
 
+// One request of a pull.
+struct PullPart {
+  PullPtr pull;
+  ServerId server = 0;
+  ShardList shards;
+  bool answered = false;
+};
+using PullPartPtr = std::shared_ptr<PullPart>;
+
 // A push whose buffers may still be read.
 struct Flight {
   PushWork work;
@@ -55,6 +64,14 @@ struct Flight {
   std::map<std::vector<BatchId>, std::unique_ptr<MergedPush>> rests;
 };
 using FlightPtr = std::shared_ptr<Flight>;
+
+// One request of a push; its lists live until the answer, whatever the port does with them.
+struct SentPush {
+  PushAction action;
+  FlightPtr flight;
+  bool answered = false;
+};
+using SentPushPtr = std::shared_ptr<SentPush>;
 
 std::string shards_text(const std::vector<ShardId>& shards) {
   if (shards.size() == 1) return fmt::format("shard {}", shards[0]);
@@ -90,8 +107,8 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
     pull->done = std::move(done);
     pull->started = executor_->now_ns();
     pull->backoff = options_.pull_retry_ns;
-    const bool rows =
-        options_.sparse_shards == 0 || pull->work.keys.begin[options_.sparse_shards] > 0;
+    const bool rows = options_.sparse_shards == 0 ||
+                      pull->work.keys.begin[options_.sparse_shards] > 0;
     const bool dense = options_.sparse_shards == 0 || pull->work.dense != nullptr;
     const auto table = table_;
     ++pull->calls;  // so that it is not over before all parts are sent
@@ -163,9 +180,8 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   // --- pulls ---
   void send_pull(const PullPtr& pull, ServerId server, const ShardList& shards) {
     if (server >= servers_.size()) {
-      fail_pull(pull,
-                error(Code::kUnavailable, "the map names server {}, this worker knows only {}",
-                      server, servers_.size()));
+      fail_pull(pull, error(Code::kUnavailable, "the map names server {}, this worker knows only {}",
+                            server, servers_.size()));
       return;
     }
     ++pull->calls;
@@ -176,33 +192,36 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
     request.keys = pull->work.keys;
     request.tables = pull->work.tables;
     request.dense = pull->work.dense;
-    servers_[server]->pull(
-        request, [weak = weak_from_this(), executor = executor_, owner = std::this_thread::get_id(),
-                  pull, server, shards](const PullReply& reply) {
-          if (std::this_thread::get_id() == owner) {
-            if (const auto self = weak.lock()) self->pulled(pull, server, shards, reply.status);
-            return;
-          }
-          executor->post(0, [weak, pull, server, shards, status = reply.status] {
-            if (const auto self = weak.lock()) self->pulled(pull, server, shards, status);
-          });
-        });
+    const auto part = std::make_shared<PullPart>(PullPart{pull, server, shards});
+    servers_[server]->pull(request, [weak = weak_from_this(), executor = executor_,
+                                     owner = std::this_thread::get_id(),
+                                     part](const PullReply& reply) {
+      if (std::this_thread::get_id() == owner) {
+        if (const auto self = weak.lock()) self->pulled(part.get(), reply.status);
+        return;
+      }
+      executor->post(0, [weak, part, status = reply.status] {
+        if (const auto self = weak.lock()) self->pulled(part.get(), status);
+      });
+    });
   }
 
-  void pulled(const PullPtr& pull, ServerId server, const ShardList& shards, const Status& status) {
+  void pulled(PullPart* part, const Status& status) {
+    if (std::exchange(part->answered, true)) return;
+    const PullPtr& pull = part->pull;
     --pull->calls;
-    --pull_calls_[server];
+    --pull_calls_[part->server];
     if (!status.is_ok()) {
       const TimeNs waited = executor_->now_ns() - pull->started;
       const std::string what =
-          fmt::format("pull of {} from server {}", shards_text(*shards), server);
+          fmt::format("pull of {} from server {}", shards_text(*part->shards), part->server);
       if (status.code() != Code::kUnavailable)
         fail_pull(pull, status.with_context(what));
       else if (waited + pull->backoff > options_.pull_deadline_ns)
         fail_pull(pull, error(Code::kUnavailable, "{}: no answer for {:.1f} s: {}", what,
                               static_cast<double>(waited) * 1e-9, status.message()));
       else if (pull->failure.is_ok())
-        retry_later(pull, server, shards);
+        retry_later(pull, part->server, part->shards);
     }
     finish_if_over(pull);
   }
@@ -248,40 +267,41 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
     FLUX_CHECK(at != flights_.end(), "push {} has no buffers", action->seq);
     const FlightPtr flight = at->second;
     const PushWork& work = flight->work;
-    // The lists live until the answer, whatever the port does with them.
-    const auto sent = std::make_shared<PushAction>(std::move(*action));
+    const auto sent = std::make_shared<SentPush>(SentPush{std::move(*action), flight});
     PushRequest request;
-    request.shards = sent->shards;
-    request.epochs = sent->epochs;
+    request.shards = sent->action.shards;
+    request.epochs = sent->action.epochs;
     request.keys = work.keys;
     request.counts = work.counts;
     request.tables = work.tables;
     request.dense = work.dense;
     request.examples = work.examples;
     request.step = work.step.get();
-    if (sent->ids.size() < work.ids.size()) {
-      const MergedPush& rest = rest_of(flight.get(), sent->ids);
+    const std::vector<BatchId>& ids = sent->action.ids;
+    if (ids.size() < work.ids.size()) {
+      const MergedPush& rest = rest_of(flight.get(), ids);
       request.keys = rest.keys();
       request.counts = rest.counts();
       request.tables = rest.tables();
       request.dense = rest.dense();
       request.examples = rest.examples();
     }
-    request.claim = PushClaim{options_.incarnation, work.geometry, sent->ids, Verdict::kApplied};
-    if (sent->server >= servers_.size()) return;  // sent again by time, to whom the map names then
+    request.claim = PushClaim{options_.incarnation, work.geometry, ids, Verdict::kApplied};
+    const ServerId server = sent->action.server;
+    if (server >= servers_.size()) return;  // sent again by time, to whom the map names then
     ++flight->calls;
-    ++push_calls_[sent->server];
-    servers_[sent->server]->push(
-        request, [weak = weak_from_this(), executor = executor_, owner = std::this_thread::get_id(),
-                  sent, flight](const PushReply& reply) {
-          if (std::this_thread::get_id() == owner) {
-            if (const auto self = weak.lock()) self->pushed(*sent, flight, reply);
-            return;
-          }
-          executor->post(0, [weak, sent, flight, reply] {
-            if (const auto self = weak.lock()) self->pushed(*sent, flight, reply);
-          });
-        });
+    ++push_calls_[server];
+    servers_[server]->push(request, [weak = weak_from_this(), executor = executor_,
+                                     owner = std::this_thread::get_id(),
+                                     sent](const PushReply& reply) {
+      if (std::this_thread::get_id() == owner) {
+        if (const auto self = weak.lock()) self->pushed(sent.get(), reply);
+        return;
+      }
+      executor->post(0, [weak, sent, reply] {
+        if (const auto self = weak.lock()) self->pushed(sent.get(), reply);
+      });
+    });
   }
 
   // The gradient of some of a merged push, with the weights that they have in the whole.
@@ -298,18 +318,20 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
     return *rest;
   }
 
-  void pushed(const PushAction& sent, const FlightPtr& flight, const PushReply& reply) {
-    --flight->calls;
-    --push_calls_[sent.server];
+  void pushed(SentPush* sent, const PushReply& reply) {
+    if (std::exchange(sent->answered, true)) return;
+    const PushAction& action = sent->action;
+    --sent->flight->calls;
+    --push_calls_[action.server];
     if (reply.status.is_ok()) {
       std::vector<PushAction> actions;
-      session_.on_answers(sent.seq, reply.answers, executor_->now_ns(), &actions);
+      session_.on_answers(action.seq, reply.answers, executor_->now_ns(), &actions);
       perform(&actions);
     } else if (reply.status.code() != Code::kUnavailable &&
                reply.status.code() != Code::kCancelled) {
-      fail(reply.status.with_context(fmt::format("push to server {}", sent.server)));
+      fail(reply.status.with_context(fmt::format("push to server {}", action.server)));
     }  // else: sent again when its time comes
-    if (flight->complete && flight->calls == 0) release(sent.seq);
+    if (sent->flight->complete && sent->flight->calls == 0) release(action.seq);
   }
 
   void release(PushSeq seq) {

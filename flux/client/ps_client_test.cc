@@ -2,7 +2,9 @@
 #include "flux/client/ps_client.h"
 
 #include <deque>
+#include <map>
 #include <optional>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -36,6 +38,10 @@ class FakeServer final : public ServerPort {
     std::vector<ShardId> shards;
     std::vector<ShardEpoch> epochs;
     const float* dense = nullptr;
+    uint64_t examples = 0;
+    const SyncStep* step = nullptr;
+    std::map<uint64_t, uint32_t> counts;  // by key
+    std::map<uint64_t, float> gradient;
     std::function<void(const PushReply&)> done;
     void answer(Answer answer) const {
       PushReply reply;
@@ -43,25 +49,38 @@ class FakeServer final : public ServerPort {
       done(reply);
     }
   };
-  void pull(const PullRequest& request, std::function<void(const PullReply&)> done) override {
-    pulled_incarnation = request.incarnation;
-    pulled_shards = request.shards.size();
-    done({pull_status});
+  struct Asked {
+    std::vector<ShardId> shards;
+    uint64_t incarnation = 0;
+    float* dense = nullptr;
+    std::function<void(const PullReply&)> done;
+  };
+  void pull(const PullRequest& r, std::function<void(const PullReply&)> done) override {
+    asked.push_back({{r.shards.begin(), r.shards.end()}, r.incarnation, r.dense, std::move(done)});
+    if (pull_at_once) asked.back().done({*pull_at_once});
   }
   void push(const PushRequest& r, std::function<void(const PushReply&)> done) override {
     sent.push_back({r.claim,
                     {r.shards.begin(), r.shards.end()},
                     {r.epochs.begin(), r.epochs.end()},
                     r.dense,
+                    r.examples,
+                    r.step,
+                    {},
+                    {},
                     std::move(done)});
+    if (r.keys.keys != nullptr)
+      for (uint32_t i = r.keys.begin[0]; i < r.keys.begin[2]; ++i) {
+        sent.back().counts[r.keys.keys[i]] = r.counts[i];
+        sent.back().gradient[r.keys.keys[i]] = r.tables[0][i];
+      }
     if (at_once) sent.back().answer(*at_once);
   }
 
   std::deque<Sent> sent;
   std::optional<Answer> at_once;
-  Status pull_status;
-  uint64_t pulled_incarnation = 0;
-  size_t pulled_shards = 0;
+  std::deque<Asked> asked;
+  std::optional<Status> pull_at_once;
 };
 
 class FakeCoordinator final : public CoordinatorPort {
@@ -145,6 +164,10 @@ TEST_F(PsClientTest, SendsAgainWhatIsNotAnswered) {
   executor_.advance_to(300);
   EXPECT_EQ(servers_[1].sent.size(), 3U);
   EXPECT_EQ(client_->resends(), 2U);
+  PushReply lost;
+  lost.status = Status(Code::kUnavailable, "timed out");
+  servers_[1].sent[0].done(lost);
+  servers_[1].sent[1].done(lost);
   servers_[1].sent[2].answer(Answer::kDuplicate);
   EXPECT_EQ(released_.size(), 1U);
   EXPECT_EQ(client_->duplicates(), 1U);
@@ -181,17 +204,255 @@ TEST_F(PsClientTest, StopsWhenFencedOff) {
   EXPECT_TRUE(released_.empty());
 }
 
-TEST_F(PsClientTest, PullsFromTheOneServer) {
+TEST_F(PsClientTest, AFailedCallIsSentAgainInItsTime) {
+  push(0);
+  PushReply lost;
+  lost.status = Status(Code::kUnavailable, "connection reset");
+  servers_[0].sent[0].done(lost);
+  servers_[1].sent[0].answer(Answer::kApplied);
+  EXPECT_TRUE(client_->status().is_ok());
+  EXPECT_EQ(client_->in_flight(), 1U);
+  executor_.advance_to(100);
+  ASSERT_EQ(servers_[0].sent.size(), 2U);
+  servers_[0].sent[1].answer(Answer::kApplied);
+  EXPECT_EQ(released_.size(), 1U);
+  push(1);
+  PushReply refused;
+  refused.status = Status(Code::kStale, "no such job");
+  servers_[0].sent[2].done(refused);
+  EXPECT_EQ(client_->status().code(), Code::kStale);
+  EXPECT_NE(client_->status().message().find("server 0"), std::string::npos);
+}
+
+TEST_F(PsClientTest, ReleasesOnlyWhenNoCallCanReadTheBuffers) {
+  push(0);
+  servers_[1].sent[0].answer(Answer::kApplied);
+  executor_.advance_to(100);
+  ASSERT_EQ(servers_[0].sent.size(), 2U);
+  servers_[0].sent[1].answer(Answer::kApplied);
+  EXPECT_TRUE(released_.empty()) << "the first request may still be under way";
+  EXPECT_EQ(client_->in_flight(), 1U);
+  PushReply lost;
+  lost.status = Status(Code::kUnavailable, "timed out");
+  servers_[0].sent[0].done(lost);
+  EXPECT_EQ(released_.size(), 1U);
+  EXPECT_EQ(client_->in_flight(), 0U);
+}
+
+TEST_F(PsClientTest, BuffersHeldByCallsCountAsInFlight) {
+  options_.session.pushes_max = 1;
+  PsClient one(options_, {&servers_[0], &servers_[1]}, &coordinator_, &executor_);
+  PushWork work;
+  work.ids = {{{0, 0, 0, 0}, 0, 32}};
+  one.push(work);
+  executor_.advance_to(100);
+  servers_[0].sent[1].answer(Answer::kApplied);
+  servers_[1].sent[1].answer(Answer::kApplied);
+  EXPECT_FALSE(one.has_room());
+  servers_[0].sent[0].answer(Answer::kApplied);
+  servers_[1].sent[0].answer(Answer::kApplied);
+  EXPECT_TRUE(one.has_room());
+}
+
+TEST_F(PsClientTest, AnAnswerOfAnotherThreadIsCarriedOver) {
+  push(0);
+  std::thread([&] {
+    servers_[0].sent[0].answer(Answer::kApplied);
+    servers_[1].sent[0].answer(Answer::kApplied);
+  }).join();
+  EXPECT_TRUE(released_.empty());
+  executor_.advance_to(0);
+  EXPECT_EQ(released_.size(), 1U);
+}
+
+TEST_F(PsClientTest, MemoryLivesAsLongAsAPortMayUseIt) {
+  auto memory = std::make_shared<int>(1);
+  PushWork work;
+  work.ids = {{{0, 0, 0, 0}, 0, 32}};
+  work.memory = memory;
+  client_->push(std::move(work));
+  const uint32_t begin[] = {0, 0, 0};
+  client_->pull({{nullptr, begin}, {}, gradient_, memory}, [](const Status&) { FAIL(); });
+  client_.reset();
+  EXPECT_GT(memory.use_count(), 1);
+  servers_[0].sent[0].answer(Answer::kApplied);
+  servers_[0].asked[0].done({});
+  for (FakeServer& server : servers_) {
+    server.sent.clear();
+    server.asked.clear();
+  }
+  EXPECT_EQ(memory.use_count(), 1);
+}
+
+// Two batches merged: keys 5 and 6 in shard 0, key 7 in shard 1. Shard 2 is dense.
+struct TwoParts {
+  uint64_t keys[2][2] = {{5, 7}, {6, 7}};
+  uint32_t begin[3] = {0, 1, 2};
+  uint32_t counts[2][2] = {{1, 2}, {3, 4}};
+  float rows[2][2] = {{1, 10}, {100, 1000}};
+  float dense[2][1] = {{2}, {20}};
+
+  PushPart part(uint8_t b) const {
+    PushPart out;
+    out.id = {{0, 0, 0, 0}, b, 32};
+    out.keys = {keys[b], begin};
+    out.counts = counts[b];
+    out.tables = {rows[b]};
+    out.dense = dense[b];
+    out.examples = b + 1U;
+    out.weight = b == 0 ? 0.25F : 0.75F;
+    return out;
+  }
+};
+
+TEST_F(PsClientTest, SumsTheRestAnewForAShardThatHasAPart) {
+  options_.sparse_shards = 2;
+  options_.dims = {1};
+  options_.parameters = 1;
+  PsClient client(options_, {&servers_[0], &servers_[1]}, &coordinator_, &executor_);
+  const TwoParts two;
+  MergedPush merged(2, {1}, 1);
+  PushWork work;
+  work.parts = {two.part(0), two.part(1)};
+  merged.merge(work.parts);
+  work.ids = {work.parts[0].id, work.parts[1].id};
+  work.keys = merged.keys();
+  work.counts = merged.counts();
+  work.tables = merged.tables();
+  work.dense = merged.dense();
+  work.examples = merged.examples();
+  work.released = [&] { released_.push_back(1); };
+  client.push(std::move(work));
+  const FakeServer::Sent whole = servers_[0].sent.at(0);
+  const std::map<uint64_t, float> sums = {{5, 0.25F}, {6, 75.0F}, {7, 752.5F}};
+  EXPECT_EQ(whole.gradient, sums);
+  EXPECT_EQ(whole.counts, (std::map<uint64_t, uint32_t>{{5, 1}, {6, 3}, {7, 6}}));
+  EXPECT_EQ(whole.examples, 3U);
+  EXPECT_FLOAT_EQ(servers_[1].sent.at(0).dense[0], 15.5F);
+
+  PushReply partial;
+  partial.answers = {{0, Answer::kApplied, 0, {}},
+                     {1, Answer::kPartial, 0, {{{0, 0, 0, 0}, 1, 32}}}};
+  whole.done(partial);
+  ASSERT_EQ(servers_[0].sent.size(), 2U);
+  const FakeServer::Sent rest = servers_[0].sent[1];
+  EXPECT_EQ(rest.shards, (std::vector<ShardId>{1}));
+  EXPECT_EQ(rest.claim.ids, (std::vector<BatchId>{{{0, 0, 0, 0}, 0, 32}}));
+  EXPECT_EQ(rest.gradient.at(7), 2.5F) << "the weight it has in the whole";
+  EXPECT_EQ(rest.counts.at(7), 2U);
+  EXPECT_EQ(rest.examples, 1U);
+  rest.answer(Answer::kApplied);
+  EXPECT_TRUE(released_.empty());
+  PushReply has_first;
+  has_first.answers = {{2, Answer::kPartial, 0, {{{0, 0, 0, 0}, 0, 32}}}};
+  servers_[1].sent[0].done(has_first);
+  ASSERT_EQ(servers_[1].sent.size(), 2U);
+  EXPECT_FLOAT_EQ(servers_[1].sent[1].dense[0], 15.0F);
+  EXPECT_EQ(servers_[1].sent[1].examples, 2U);
+  servers_[1].sent[1].answer(Answer::kApplied);
+  EXPECT_EQ(released_.size(), 1U);
+}
+
+class PullTest : public PsClientTest {
+ protected:
+  PullTest() {
+    options_.sparse_shards = 2;
+    options_.pull_retry_ns = 10;
+    options_.pull_retry_max_ns = 40;
+    options_.pull_deadline_ns = 1000;
+    client_.emplace(options_, std::vector<ServerPort*>{&servers_[0], &servers_[1]}, &coordinator_,
+                    &executor_);
+  }
+  void pull(bool rows, bool dense) {
+    client_->pull({keys_, rows ? begin_ : none_}, {}, dense ? gradient_ : nullptr,
+                  [this](const Status& status) { done_.push_back(status); });
+  }
+  const Status unavailable_{Code::kUnavailable, "connection refused"};
+  uint64_t keys_[2] = {5, 7};
+  uint32_t begin_[3] = {0, 1, 2};
+  uint32_t none_[3] = {0, 0, 0};
+  std::vector<Status> done_;
+};
+
+TEST_F(PullTest, AsksEachServerOnceForWhatItHas) {
+  coordinator_.now.server = {0, 1, 1};
+  PsClient client(options_, {&servers_[0], &servers_[1]}, &coordinator_, &executor_);
+  const auto ask = [&](bool rows, float* dense) {
+    client.pull({keys_, rows ? begin_ : none_}, {}, dense,
+                [this](const Status& status) { done_.push_back(status); });
+  };
+  ask(true, gradient_);
+  ASSERT_EQ(servers_[0].asked.size(), 1U);
+  ASSERT_EQ(servers_[1].asked.size(), 1U);
+  EXPECT_EQ(servers_[0].asked[0].incarnation, 42U);
+  EXPECT_EQ(servers_[0].asked[0].shards, (std::vector<ShardId>{0}));
+  EXPECT_EQ(servers_[1].asked[0].shards, (std::vector<ShardId>{1, 2}));
+  servers_[1].asked[0].done({});
+  EXPECT_TRUE(done_.empty());
+  EXPECT_EQ(client.waits_for_pull(), "server 0");
+  servers_[0].asked[0].done({});
+  ASSERT_EQ(done_.size(), 1U);
+  EXPECT_TRUE(done_[0].is_ok());
+  servers_[0].asked[0].done({unavailable_});  // once more
+  EXPECT_EQ(done_.size(), 1U);
+  EXPECT_EQ(client.waits_for_pull(), "");
+  ask(true, nullptr);
+  EXPECT_EQ(servers_[1].asked[1].shards, (std::vector<ShardId>{1}));
+  ask(false, gradient_);
+  EXPECT_EQ(servers_[0].asked.size(), 2U) << "it has no dense shard";
+  EXPECT_EQ(servers_[1].asked[2].shards, (std::vector<ShardId>{2}));
+}
+
+TEST_F(PullTest, AsksAgainWhereTheShardsAreThen) {
+  pull(true, true);
+  servers_[1].asked[0].done({});
+  coordinator_.now.server = {1, 0, 1};
+  servers_[0].asked[0].done({unavailable_});
+  EXPECT_EQ(servers_[0].asked.size(), 1U);
+  executor_.advance_to(10);
+  ASSERT_EQ(servers_[0].asked.size(), 2U);
+  ASSERT_EQ(servers_[1].asked.size(), 2U);
+  EXPECT_EQ(servers_[0].asked[1].shards, (std::vector<ShardId>{1}));
+  EXPECT_EQ(servers_[1].asked[1].shards, (std::vector<ShardId>{0}));
+  servers_[0].asked[1].done({});
+  EXPECT_TRUE(done_.empty());
+  servers_[1].asked[1].done({});
+  ASSERT_EQ(done_.size(), 1U);
+  EXPECT_TRUE(done_[0].is_ok());
+}
+
+TEST_F(PullTest, GivesUpWithServerShardAndTime) {
+  servers_[0].pull_at_once = unavailable_;
+  servers_[1].pull_at_once = Status::ok();
+  pull(true, true);
+  for (TimeNs t = 0; t < 2000; t += 5) executor_.advance_to(t);
+  ASSERT_EQ(done_.size(), 1U);
+  EXPECT_EQ(done_[0].code(), Code::kUnavailable);
+  for (const char* part : {"shard 0 and 1 more", "server 0", "no answer for", "connection refused"})
+    EXPECT_NE(done_[0].message().find(part), std::string::npos) << done_[0].message();
+  EXPECT_GT(servers_[0].asked.size(), 20U);
+  EXPECT_LT(servers_[0].asked.size(), 40U) << "with growing pauses";
+  EXPECT_EQ(servers_[1].asked.size(), 1U) << "it has answered";
+}
+
+TEST_F(PullTest, IsNotDoneWhileAPortMayStillWrite) {
+  pull(true, true);
+  servers_[0].asked[0].done({Status(Code::kStale, "another life")});
+  EXPECT_TRUE(done_.empty());
+  servers_[1].asked[0].done({unavailable_});
+  ASSERT_EQ(done_.size(), 1U);
+  EXPECT_EQ(done_[0].code(), Code::kStale);
+  EXPECT_NE(done_[0].message().find("server 0: another life"), std::string::npos);
+  executor_.advance_to(100000);
+  EXPECT_EQ(servers_[1].asked.size(), 1U) << "nothing is asked for a pull that failed";
+}
+
+TEST_F(PullTest, AMapThatNamesAStrangerIsAClearFailure) {
   PsClient one(options_, {&servers_[0]}, &coordinator_, &executor_);
-  Status status(Code::kIo, "not called");
-  const uint32_t begin[] = {0, 0, 0, 0};
-  one.pull({nullptr, begin}, {}, nullptr, [&](const Status& s) { status = s; });
-  EXPECT_TRUE(status.is_ok());
-  EXPECT_EQ(servers_[0].pulled_incarnation, 42U);
-  EXPECT_EQ(servers_[0].pulled_shards, 3U);
-  servers_[0].pull_status = Status(Code::kStale, "another life");
-  one.pull({nullptr, begin}, {}, nullptr, [&](const Status& s) { status = s; });
-  EXPECT_EQ(status.code(), Code::kStale);
+  servers_[0].pull_at_once = Status::ok();
+  one.pull({keys_, begin_}, {}, gradient_, [this](const Status& s) { done_.push_back(s); });
+  ASSERT_EQ(done_.size(), 1U);
+  EXPECT_NE(done_[0].message().find("server 1"), std::string::npos) << done_[0].message();
 }
 
 }  // namespace
