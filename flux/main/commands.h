@@ -92,7 +92,7 @@ struct StopArguments {
 struct CertsArguments {
   std::string out;
   std::string job = "flux";
-  uint32_t hours = 24 * 30;
+  uint32_t days = 30;
 };
 
 struct PredictArguments {

@@ -26,7 +26,6 @@
 #include "flux/main/stop_signal.h"
 #include "flux/rpc/address.h"
 #include "flux/rpc/listener.h"
-#include "flux/rpc/socket_channel.h"
 #include "flux/storage/atomic_file.h"
 #include "flux/storage/files.h"
 
@@ -38,16 +37,17 @@ constexpr TimeNs kLingerNs = 2 * kSecond;  // after the end, for members to hear
 
 // A server's admin port and the channel it goes over.
 struct ReachedServer {
-  ReachedServer(std::unique_ptr<SocketChannel> to, IoLoop* loop)
-      : channel(std::move(to)), admin(channel.get(), loop, random_id()) {}
-  std::unique_ptr<SocketChannel> channel;
+  ReachedServer(OpenedChannel to, IoLoop* loop)
+      : opened(std::move(to)), admin(opened.channel.get(), loop, random_id()) {}
+  OpenedChannel opened;
   RemoteAdmin admin;
 };
 
 // What the console shows, also goes to the log.
 class LoggedConsole final : public JobEvents {
  public:
-  LoggedConsole(JobConsoleOptions options, RoleLog* log) : console_(std::move(options)), log_(log) {}
+  LoggedConsole(JobConsoleOptions options, RoleLog* log)
+      : console_(std::move(options)), log_(log) {}
   void say(const std::string& line) override {
     console_.say(line);
     log_->say(line);
@@ -156,16 +156,13 @@ class CoordinatorProcess {
   }
 
   std::shared_ptr<ServerAdminPort> reach_server(const std::string& address) {
-    SocketChannelOptions options;
-    options.role = PeerRole::kCoordinator;
-    options.name = "coordinator";
-    options.security = security_;
-    auto channel = SocketChannel::create(loop_, address, options);
-    if (!channel.is_ok()) {
-      log_.say(fmt::format("cannot reach {}: {}", address, channel.status().message()));
+    const Caller caller{PeerRole::kCoordinator, "coordinator", security_, arguments_.chaos};
+    auto opened = open_channel(&loop_, address, caller, ++reached_);
+    if (!opened.is_ok()) {
+      log_.say(fmt::format("cannot reach {}: {}", address, opened.status().message()));
       return nullptr;
     }
-    const auto reached = std::make_shared<ReachedServer>(std::move(channel).value(), &loop_);
+    const auto reached = std::make_shared<ReachedServer>(std::move(opened).value(), &loop_);
     return {reached, &reached->admin};
   }
 
@@ -277,6 +274,7 @@ class CoordinatorProcess {
   std::mutex mutex_;  // guards snapshot_
   JobStatus snapshot_;
   std::atomic<bool> http_stop_{false};
+  uint64_t reached_ = 0;  // servers
 };
 
 }  // namespace

@@ -205,8 +205,8 @@ void add_watchers(CLI::App* app, Arguments* a, int* exit_code) {
   CLI::App* certs = app->add_subcommand("certs", "make a job's own authority and certificates");
   certs->add_option("--out", a->certs.out, "folder to make")->required();
   certs->add_option("--job", a->certs.job, "name of the job");
-  certs->add_option("--hours", a->certs.hours, "how long they are good")
-      ->check(CLI::Range(1U, 24U * 3650U));
+  certs->add_option("--days", a->certs.days, "how long they are good")
+      ->check(CLI::Range(1U, 3650U));
   certs->callback([=] { *exit_code = certs_command(a->certs); });
 }
 

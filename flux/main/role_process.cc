@@ -1,9 +1,13 @@
 #include "flux/main/role_process.h"
 
+#include <utility>
+
 #include <unistd.h>
 
+#include "flux/base/hash.h"
 #include "flux/main/cluster_folder.h"
 #include "flux/rpc/address.h"
+#include "flux/rpc/chaos_channel.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -21,6 +25,23 @@ Result<SecurityOptions> security_options(const SecurityArguments& arguments) {
     FLUX_ASSIGN_OR_RETURN(options.token, read_secret(arguments.token_file));
   }
   return options;
+}
+
+Result<OpenedChannel> open_channel(IoLoop* loop, const std::string& address, const Caller& caller,
+                                   uint64_t salt) {
+  SocketChannelOptions options;
+  options.role = caller.role;
+  options.name = caller.name;
+  options.security = caller.security;
+  FLUX_ASSIGN_OR_RETURN(auto socket, SocketChannel::create(*loop, address, options));
+  OpenedChannel opened;
+  opened.socket = socket.get();
+  opened.channel = std::move(socket);
+  if (caller.chaos.empty()) return opened;
+  FLUX_ASSIGN_OR_RETURN(ChaosOptions chaos, parse_chaos(caller.chaos));
+  chaos.seed = hash_pair(chaos.seed, hash_pair(salt, hash_bytes(caller.name)));
+  opened.channel = std::make_unique<ChaosChannel>(*loop, std::move(opened.channel), chaos);
+  return opened;
 }
 
 std::string host_name() {

@@ -3,12 +3,16 @@
 // Threads: any; values. Failure: kInvalid names the file or address.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 
 #include "flux/base/executor.h"
 #include "flux/base/status.h"
 #include "flux/main/commands.h"
+#include "flux/rpc/io_loop.h"
 #include "flux/rpc/security.h"
+#include "flux/rpc/socket_channel.h"
 
 namespace flux {
 
@@ -19,6 +23,23 @@ constexpr TimeNs kSilenceNs = 10 * kSecond;
 
 // Reads the token; checks that at most one kind of proof is given.
 Result<SecurityOptions> security_options(const SecurityArguments& arguments);
+
+// Who opens connections, and how.
+struct Caller {
+  PeerRole role = PeerRole::kWorker;
+  std::string name;
+  SecurityOptions security;
+  std::string chaos;  // faults for tests; empty: none
+};
+
+// A channel, and the socket under it, whose counters may be read from any thread.
+struct OpenedChannel {
+  std::unique_ptr<Channel> channel;
+  const SocketChannel* socket = nullptr;
+};
+// Does not connect. `salt`: so that channels of one process have different faults.
+Result<OpenedChannel> open_channel(IoLoop* loop, const std::string& address, const Caller& caller,
+                                   uint64_t salt);
 
 std::string host_name();
 // "server@host.1234": for a role without a given name.

@@ -15,7 +15,6 @@
 #include "flux/main/role_process.h"
 #include "flux/main/stop_signal.h"
 #include "flux/rpc/listener.h"
-#include "flux/rpc/socket_channel.h"
 #include "flux/server/server_service.h"
 #include "flux/storage/files.h"
 
@@ -60,14 +59,12 @@ class ServerProcess {
   }
 
   Status connect(const SecurityOptions& security) {
-    SocketChannelOptions options;
-    options.role = PeerRole::kServer;
-    options.name = arguments_.name;
-    options.security = security;
-    FLUX_ASSIGN_OR_RETURN(channel_, SocketChannel::create(loop_, arguments_.coordinator, options));
+    const Caller caller{PeerRole::kServer, arguments_.name, security, arguments_.chaos};
+    FLUX_ASSIGN_OR_RETURN(channel_, open_channel(&loop_, arguments_.coordinator, caller, 0));
     RetryOptions retry;
     retry.deadline_ns = kFirstAnswerNs;
-    registry_ = std::make_unique<RemoteRegistry>(channel_.get(), &loop_, random_id(), retry);
+    registry_ =
+        std::make_unique<RemoteRegistry>(channel_.channel.get(), &loop_, random_id(), retry);
     return Status::ok();
   }
 
@@ -115,7 +112,7 @@ class ServerProcess {
   std::unique_ptr<Listener> listener_;
   std::string address_;
   IoLoop loop_;
-  std::unique_ptr<SocketChannel> channel_;
+  OpenedChannel channel_;
   std::unique_ptr<RemoteRegistry> registry_;
   uint32_t index_ = 0;
   TimeNs every_ns_ = kSecond;

@@ -11,7 +11,8 @@
 
 namespace flux {
 
-// Counts of predictions by bucket and class, only buckets that are not empty, rising; equal lengths.
+// Counts of predictions by bucket and class, only buckets that are not empty, rising; equal
+// lengths.
 struct SparseHistogram {
   std::vector<uint32_t> bucket, positive, negative;
 };

@@ -1,0 +1,166 @@
+// `flux worker`: one control loop with the agent, and a thread with its own loop for each lane.
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "flux/base/thread_offload.h"
+#include "flux/client/remote_job.h"
+#include "flux/client/remote_server.h"
+#include "flux/main/commands.h"
+#include "flux/main/job_roles.h"
+#include "flux/main/role_log.h"
+#include "flux/main/role_process.h"
+#include "flux/main/stop_signal.h"
+#include "flux/main/worker_setup.h"
+#include "flux/worker/agent.h"
+
+namespace flux {
+namespace {
+
+constexpr TimeNs kTick = 100 * kMillisecond;
+
+// A lane's port to one server, and the channel it goes over.
+struct ReachedServer {
+  ReachedServer(OpenedChannel to, const ModelShape& shape, const RemoteServerOptions& options)
+      : opened(std::move(to)), port(opened.channel.get(), shape, options) {}
+  OpenedChannel opened;
+  RemoteServer port;
+};
+
+WorkerCost process_cost() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  WorkerCost cost;
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  cost.cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  cost.rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  return cost;
+}
+
+class WorkerProcess {
+ public:
+  WorkerProcess(const WorkerArguments& arguments, RoleLog* log)
+      : arguments_(arguments), log_(log), stop_(install_stop_signal()) {}
+
+  Status run() {
+    caller_.role = PeerRole::kWorker;
+    caller_.name = arguments_.name;
+    caller_.chaos = arguments_.chaos;
+    FLUX_ASSIGN_OR_RETURN(caller_.security, security_options(arguments_.security));
+    AgentOptions options;
+    FLUX_RETURN_IF_ERROR(describe(&options));
+    FLUX_ASSIGN_OR_RETURN(channel_, open_channel(&loop_, arguments_.coordinator, caller_, 0));
+    job_ = std::make_unique<RemoteJob>(channel_.channel.get(), &loop_, random_id());
+    for (uint32_t i = 0; i < options.join.lanes; ++i) loops_.push_back(std::make_unique<IoLoop>());
+    driver_ = std::make_unique<ThreadLaneDriver>([this](uint32_t i) { return loops_[i].get(); });
+    agent_ =
+        std::make_unique<WorkerAgent>(options, &loop_, job_.get(), &offload_, driver_.get(),
+                                      [this](const JoinReply& reply) { return set_up(reply); });
+    agent_->start([this](const WorkerOutcome& outcome) { outcome_ = outcome; });
+    turn();
+    driver_->join();
+    log_->say(fmt::format("{} examples, {} batches{}", outcome_->report.examples,
+                          outcome_->report.batches,
+                          outcome_->reason.empty() ? "" : "; " + outcome_->reason));
+    return outcome_->status;
+  }
+
+ private:
+  Status describe(AgentOptions* options) {
+    options->coordinator = "the coordinator at " + arguments_.coordinator;
+    options->silence_ns = kSilenceNs;
+    options->join.name = arguments_.name;
+    options->join.boot = random_id();
+    options->join.host = host_name();
+    options->join.pid = static_cast<uint32_t>(::getpid());
+    Job none;
+    options->join.lanes = worker_threads(none, arguments_.job.threads);
+    if (arguments_.job.job.empty()) return Status::ok();
+    FLUX_ASSIGN_OR_RETURN(const JobSpec spec, read_spec(arguments_.job.job, arguments_.job.sets));
+    FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(spec));
+    options->join.lanes = worker_threads(role.job, arguments_.job.threads);
+    options->join.model = describe_model(role);
+    return Status::ok();
+  }
+
+  Result<WorkerSetup> set_up(const JoinReply& reply) {
+    log_->say(fmt::format("joined as worker {}: {} threads, {} servers", reply.worker,
+                          loops_.size(), reply.map.servers.size()));
+    FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(reply.job));
+    FLUX_ASSIGN_OR_RETURN(WorkerSetup setup,
+                          make_worker_setup(role, reply, static_cast<uint32_t>(loops_.size())));
+    RemoteServerOptions wire;
+    FLUX_ASSIGN_OR_RETURN(wire.value, wire_value(role.job.wire));
+    for (uint32_t i = 0; i < loops_.size(); ++i) {
+      setup.lanes[i].executor = loops_[i].get();
+      for (size_t s = 0; s < reply.map.servers.size(); ++s) {
+        FLUX_ASSIGN_OR_RETURN(OpenedChannel opened,
+                              open_channel(loops_[i].get(), reply.map.servers[s], caller_,
+                                           (static_cast<uint64_t>(i) << 32) + s + 1));
+        const auto reached =
+            std::make_shared<ReachedServer>(std::move(opened), model_shape(role), wire);
+        reached_.push_back(reached);
+        setup.lanes[i].servers.emplace_back(reached, &reached->port);
+      }
+    }
+    setup.cost = [this] { return cost(); };
+    return setup;
+  }
+
+  WorkerCost cost() const {
+    WorkerCost cost = process_cost();
+    for (const auto& reached : reached_) {
+      const RpcCounters counters = reached->opened.socket->counters();
+      cost.bytes_sent += counters.bytes_out;
+      cost.bytes_received += counters.bytes_in;
+    }
+    return cost;
+  }
+
+  void turn() {
+    bool stopping = false;
+    while (!outcome_) {
+      loop_.run_one_until(loop_.now_ns() + kTick);
+      if (stopping || !stop_->load()) continue;
+      stopping = true;
+      agent_->stop("stopped by a signal");
+    }
+  }
+
+  const WorkerArguments arguments_;
+  RoleLog* const log_;
+  const std::atomic<bool>* const stop_;
+  Caller caller_;
+  IoLoop loop_;
+  ThreadOffload offload_{&loop_};
+  OpenedChannel channel_;
+  std::unique_ptr<RemoteJob> job_;
+  std::vector<std::unique_ptr<IoLoop>> loops_;  // by lane
+  std::vector<std::shared_ptr<ReachedServer>> reached_;
+  std::unique_ptr<ThreadLaneDriver> driver_;
+  std::unique_ptr<WorkerAgent> agent_;
+  std::optional<WorkerOutcome> outcome_;
+};
+
+}  // namespace
+
+int worker_command(const WorkerArguments& arguments) {
+  WorkerArguments named = arguments;
+  if (named.name.empty()) named.name = default_name("worker");
+  RoleLog log(named.name, true);
+  WorkerProcess process(named, &log);
+  const Status status = process.run();
+  if (!status.is_ok()) log.say("ends: " + status.message());
+  // Taken for dead is no mistake of a person: it may be started again.
+  if (status.code() == Code::kStale) return report(Status(Code::kUnavailable, status.message()));
+  return report(status);
+}
+
+}  // namespace flux
