@@ -5,7 +5,7 @@
 
 #include "flux/base/text.h"
 #include "flux/storage/atomic_file.h"
-#include "flux/worker/stage.h"
+#include "flux/worker/progress.h"
 
 namespace flux {
 

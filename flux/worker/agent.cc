@@ -181,13 +181,13 @@ void WorkerAgent::fail(Status status) {
   // kStale: taken for dead. Others may train our blocks already; nothing of ours is wanted.
   // sync: steps that the failed lane was a member of are not poured before this worker has left.
   if (status_.code() == Code::kStale || (mode_ && mode_->lanes_lease())) return abort_lanes();
-  if (lanes_left_ == 0) return leave(options_.retry_ns);
+  if (lanes_left_ == 0) return leave();
   if (first) executor_->post(options_.drain_ns, guard([this] { abort_lanes(); }));
 }
 
 void WorkerAgent::abort_lanes() {
   if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
-  if (lanes_left_ == 0) return leave(options_.retry_ns);
+  if (lanes_left_ == 0) return leave();
   for (const auto& lane : lanes_)
     lane->executor()->post(0, [weak = std::weak_ptr<Lane>(lane)] {
       const auto here = weak.lock();
@@ -219,13 +219,17 @@ void WorkerAgent::lane_finished() {
   --lanes_left_;
   const Status failure = store_->failure();
   if (!failure.is_ok()) fail(failure);
-  if (lanes_left_ == 0) leave(options_.retry_ns);
+  if (lanes_left_ == 0) leave();
 }
 
-void WorkerAgent::leave(TimeNs backoff) {
-  if (phase_ == Phase::kOver) return;
-  if (phase_ != Phase::kLeaving) heard();  // a last try, whatever was before
+void WorkerAgent::leave() {
+  if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
   phase_ = Phase::kLeaving;
+  heard();  // a last try, whatever was before
+  say_goodbye(options_.retry_ns);
+}
+
+void WorkerAgent::say_goodbye(TimeNs backoff) {
   LeaseRequest last;
   last.worker = joined_.worker;
   FinishedBatches told;
@@ -244,7 +248,7 @@ void WorkerAgent::leave(TimeNs backoff) {
         executor_->now_ns() - heard_ns_ < patience) {
       if (store_) store_->put_back(told);
       executor_->post(backoff, guard([this, backoff] {
-        leave(std::min(backoff * 2, kBackoffMax));
+        say_goodbye(std::min(backoff * 2, kBackoffMax));
       }));
       return;
     }

@@ -140,7 +140,8 @@ class WorkerAgent {
   void end(const std::string& reason);
   void abort_lanes();
   void lane_finished();
-  void leave(TimeNs backoff);
+  void leave();
+  void say_goodbye(TimeNs backoff);
   void over();
   template <typename F>
   auto guard(F f) {

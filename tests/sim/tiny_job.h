@@ -3,12 +3,14 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +57,10 @@ class Data final : public Dataset {
  public:
   // Blocks of `block` records, in order if not shuffled.
   Data(size_t n, uint32_t batch, uint32_t block, uint64_t shuffle = 0)
-      : examples_(std::make_shared<const std::vector<Example>>(make_examples(n))) {
+      : Data(make_examples(n), batch, block, shuffle) {}
+  Data(std::vector<Example> examples, uint32_t batch, uint32_t block, uint64_t shuffle = 0)
+      : examples_(std::make_shared<const std::vector<Example>>(std::move(examples))) {
+    const size_t n = examples_->size();
     geometry_.format = "memory";
     geometry_.batch_size = batch;
     geometry_.shuffle_seed = shuffle;
@@ -291,9 +296,19 @@ class Master final : public JobPort {
     stopped = true;
     pump();
   }
+  // Batches of this section that all shards have and no worker told us of.
+  size_t unsaid() const {
+    size_t all = 0;
+    const std::vector<uint32_t> masks = marked(queue_->section());
+    for (uint32_t b = 0; b < data_->blocks(); ++b)  // a full block has every bit
+      all += static_cast<size_t>(
+          std::popcount(masks[b] & batch_mask(data_->geometry().batches_in(b))));
+    return all - told_.size();
+  }
   // Trains what is left of the same job again, by new workers.
   void go_on() {
     stopped = false;
+    stop_after = 0;
     slots_.clear();
     const BlockId section = queue_->section();
     begin(section.epoch);
@@ -303,6 +318,7 @@ class Master final : public JobPort {
   WorkerReport last_report;
   std::vector<Status> left;
   bool stopped = false;
+  size_t stop_after = 0;  // acknowledged batches; 0: never
   int geometries_asked = 0;
   BinaryMetrics metrics;  // of the evaluation
   std::map<BatchId, int> evaluated;
@@ -334,7 +350,11 @@ class Master final : public JobPort {
     return all;
   }
   void acknowledge(const std::vector<BatchId>& applied, const std::vector<EvalReport>& reports) {
-    for (const BatchId& id : applied) queue_->batch_applied(id, executor_->now_ns());
+    for (const BatchId& id : applied) {
+      queue_->batch_applied(id, executor_->now_ns());
+      told_.insert(id);
+    }
+    if (stop_after > 0 && told_.size() >= stop_after) stopped = true;
     for (const EvalReport& r : reports) {
       if (evaluated[r.id]++ == 0) {
         EXPECT_TRUE(
@@ -397,6 +417,7 @@ class Master final : public JobPort {
   bool sync_, evaluate_;
   bool complete_ = false;
   std::optional<BlockQueue> queue_;
+  std::set<BatchId> told_;
   SyncRounds rounds_;
   std::map<std::pair<WorkerId, uint32_t>, Slot> slots_;
 };

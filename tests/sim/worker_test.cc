@@ -1,6 +1,9 @@
 // Workers with threads: agent, lanes and modes over real servers in this process.
 #include "flux/worker/worker_threads.h"
 
+#include <cmath>
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "flux/base/thread_executor.h"
@@ -88,6 +91,162 @@ TEST(WorkerThreads, AsyncTrainsEveryBatchOnce) {
         EXPECT_EQ(trained.outcome.report.duplicates, 0U);
         EXPECT_GT(trained.outcome.report.train_auc, 0.6) << "it learns";
       }
+}
+
+void expect_same_model(const Servers& a, const Servers& b, const Data& data, double tolerance) {
+  const std::map<uint64_t, float> left = a.weights(data), right = b.weights(data);
+  ASSERT_EQ(left.size(), right.size());
+  double most = 0;
+  for (const auto& [key, w] : left) {
+    EXPECT_NEAR(w, right.at(key), tolerance) << key;
+    most = std::max<double>(most, std::abs(w));
+  }
+  EXPECT_GT(most, 0.1) << "something was learnt";
+  const std::vector<float> x = a.dense(), y = b.dense();
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], y[i], tolerance) << i;
+}
+
+TEST(WorkerThreads, OneDeterministicLaneGivesTheSameBitsEveryTime) {
+  const Data data(1000, 16, 70, 5);
+  const Setting run{"async", 1, 0, true};
+  const Trained first(run, 1, data, 2), second(run, 1, data, 2);
+  EXPECT_EQ(first.servers.servers[0]->content_hash(), second.servers.servers[0]->content_hash());
+  const Trained two(run, 2, data, 2);
+  EXPECT_EQ(first.servers.servers[0]->content_hash(),
+            two.servers.servers[0]->content_hash() + two.servers.servers[1]->content_hash());
+}
+
+// Two lanes with batches of 16 against one lane with batches of 32 of the same records.
+TEST(WorkerThreads, HalfAsyncEqualsItsMergedBatch) {
+  const Data small(3200, 16, 160), large(3200, 32, 160);
+  const Trained one({"async", 1, 0, true}, 1, large, 2);
+  for (const uint32_t servers : {1U, 2U}) {
+    const Trained two({"half_async", 2}, servers, small, 2);
+    two.servers.expect_counts(small, 2);
+    expect_same_model(two.servers, one.servers, small, 1e-6);
+  }
+}
+
+// Blocks of 7 batches and three lanes: sets are of all sizes, nobody waits for ever.
+TEST(WorkerThreads, HalfAsyncTrainsEveryBatchOnce) {
+  const Data data(3000, 16, 100, 5);
+  for (const uint32_t lanes : {1U, 3U, 6U}) {
+    const Trained trained({"half_async", lanes, 1}, 2, data, 3);
+    trained.servers.expect_counts(data, 3);
+    EXPECT_EQ(trained.outcome.report.examples, 9000U);
+    EXPECT_EQ(trained.outcome.report.duplicates, 0U);
+  }
+}
+
+// Three lanes with batches of 16: step j of a round is batch j of three blocks. Against one lane
+// with batches of 48 that hold the same records: 200 steps.
+TEST(WorkerThreads, SyncEqualsOneProcessWithTheWholeBatch) {
+  constexpr uint32_t kBatch = 16, kSteps = 10, kRounds = 20, kLanes = 3;
+  const Data small(size_t{kBatch} * kSteps * kRounds * kLanes, kBatch, kBatch * kSteps);
+  std::vector<tiny::Example> ordered;
+  for (uint32_t round = 0; round < kRounds; ++round)
+    for (uint32_t step = 0; step < kSteps; ++step)
+      for (uint32_t lane = 0; lane < kLanes; ++lane)
+        for (uint32_t i = 0; i < kBatch; ++i)
+          ordered.push_back(
+              small.examples()[((round * kLanes + lane) * kSteps + step) * kBatch + i]);
+  const Data large(ordered, kBatch * kLanes, kBatch * kSteps * kLanes);
+  const Trained one({"async", 1, 0, true}, 1, large, 1);
+  EXPECT_EQ(one.outcome.report.batches, 200U);
+  for (const uint32_t servers : {1U, 2U}) {
+    const Trained three({"sync", kLanes}, servers, small, 1);
+    three.servers.expect_counts(small, 1);
+    EXPECT_EQ(three.outcome.report.batches, 600U);
+    expect_same_model(three.servers, one.servers, small, 1e-5);
+  }
+}
+
+TEST(WorkerThreads, SyncWithBlocksOfAllSizesTrainsEveryBatchOnce) {
+  const Data data(2600, 16, 100, 5);  // the last block has other sizes
+  for (const uint32_t lanes : {1U, 2U, 4U}) {
+    const Trained trained({"sync", lanes, 1}, 2, data, 2);
+    trained.servers.expect_counts(data, 2);
+  }
+}
+
+TEST(WorkerThreads, StoppedAndContinuedTrainsEveryExampleOnce) {
+  const Data data(20000, 16, 200, 5);
+  for (const char* mode : {"async", "half_async", "sync"}) {
+    const Setting run{mode, 2};
+    const Servers servers(2, data.geometry().hash());
+    ThreadExecutor control;
+    Master master(&control, &data, &servers, 1, std::string(mode) == "sync");
+    master.stop_after = 100;
+    const WorkerOutcome stopped = train(run, data, servers, &master, &control, 1);
+    EXPECT_TRUE(stopped.status.is_ok()) << stopped.status.message();
+    EXPECT_FALSE(master.complete()) << mode;
+    EXPECT_LT(stopped.report.examples, 20000U);
+    EXPECT_GE(stopped.report.batches, 100U);
+    EXPECT_EQ(master.unsaid(), 0U) << mode << ": what is applied was told";
+    master.go_on();
+    const WorkerOutcome ended = train(run, data, servers, &master, &control, 2);
+    EXPECT_TRUE(ended.status.is_ok()) << ended.status.message();
+    EXPECT_TRUE(master.complete());
+    EXPECT_EQ(stopped.report.examples + ended.report.examples, 20000U) << mode;
+    EXPECT_EQ(stopped.report.duplicates + ended.report.duplicates, 0U) << mode;
+    servers.expect_counts(data, 1);
+  }
+}
+
+TEST(WorkerThreads, EvaluationEqualsAPlainLoop) {
+  const Data data(1000, 16, 70, 5);
+  for (const char* mode : {"async", "sync"}) {
+    const Servers servers(2, data.geometry().hash());
+    ThreadExecutor control;
+    Master master(&control, &data, &servers, 1, std::string(mode) == "sync", true);
+    const WorkerOutcome outcome = train({mode, 3, 1}, data, servers, &master, &control);
+    ASSERT_TRUE(outcome.status.is_ok()) << outcome.status.message();
+    servers.expect_counts(data, 1);  // predicting changed nothing
+    const std::map<uint64_t, float> weights = servers.weights(data);
+    const std::vector<float> dense = servers.dense();
+    std::map<std::string, size_t> offset;
+    for (const Parameter& p : servers.graph->parameters()) offset[p.name] = p.offset;
+    BinaryMetrics expected;
+    for (const tiny::Example& e : data.examples()) {
+      double z = dense[offset["linear.bias"]];
+      for (const uint64_t key : e.keys) z += weights.at(key);
+      for (uint32_t d = 0; d < tiny::kDense; ++d)
+        z += dense[offset["linear.weight"] + d] * e.dense[d];
+      const auto p = static_cast<float>(1 / (1 + std::exp(-z)));
+      expected.add(&e.label, &p, 1, e.label > 0.5F ? -std::log(p) : -std::log(1 - p));
+    }
+    EXPECT_EQ(master.metrics.examples(), 1000U);
+    EXPECT_NEAR(master.metrics.log_loss(), expected.log_loss(), 1e-5);
+    EXPECT_NEAR(master.metrics.auc(), expected.auc(), 1e-4);
+    EXPECT_EQ(outcome.report.examples, 1000U) << "evaluated batches are not trained ones";
+  }
+}
+
+TEST(WorkerThreads, ALossThatIsNoNumberEndsTheWorkerWithAdvice) {
+  std::vector<tiny::Example> examples = tiny::make_examples(1000);
+  examples[700].dense[0] = std::numeric_limits<float>::quiet_NaN();
+  const Data data(examples, 16, 80);
+  for (const char* mode : {"async", "half_async", "sync"}) {
+    const Servers servers(1, data.geometry().hash());
+    ThreadExecutor control;
+    Master master(&control, &data, &servers, 1, std::string(mode) == "sync");
+    const WorkerOutcome outcome = train({mode, 2}, data, servers, &master, &control);
+    EXPECT_EQ(outcome.status.code(), Code::kInvalid) << mode;
+    EXPECT_NE(outcome.status.message().find("lower the learning rate"), std::string::npos);
+    ASSERT_EQ(master.left.size(), 1U);
+    EXPECT_EQ(master.left[0].message(), outcome.status.message()) << "it said why";
+  }
+}
+
+TEST(WorkerThreads, AnUnknownModeIsRefused) {
+  const Data data(100, 16, 80);
+  const Servers servers(1, data.geometry().hash());
+  ThreadExecutor control;
+  Master master(&control, &data, &servers, 1, false);
+  const WorkerOutcome outcome = train({"geo", 2}, data, servers, &master, &control);
+  EXPECT_EQ(outcome.status.code(), Code::kInvalid);
+  EXPECT_NE(outcome.status.message().find("async, half_async, sync"), std::string::npos)
+      << outcome.status.message();
 }
 
 }  // namespace
