@@ -146,6 +146,11 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void begin_section(uint32_t section, const std::vector<uint32_t>& marked);
   void verify_section();
   void skip_poisoned();
+  void condemn(const BatchId& id);
+  void mark_condemned(const BatchId& id);
+  void revoke(const BatchId& id, const Status& why);
+  void log_verdict(const char* kind, const BatchId& id, const std::string& why,
+                   std::function<void()> then);
   void expire_blocks();
   std::string wait_reason() const;
 
@@ -255,6 +260,9 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
 
   // saving
   bool saving_ = false;
+  // Of the checkpoint begun last. Servers answer a repeated save of a number from memory, so one that
+  // failed is not tried again under its number.
+  uint64_t last_number_ = 0;
   std::vector<std::function<void()>> after_save_;
   TimeNs next_checkpoint_ = 0;
 
