@@ -1,7 +1,9 @@
 #include "flux/testing/bent_coordinator.h"
 
 #include "flux/base/hash.h"
+#include "flux/coordinator/decision_log.h"
 #include "flux/storage/atomic_file.h"
+#include "flux/testing/mem_files.h"
 
 namespace flux {
 namespace {
@@ -55,6 +57,30 @@ void BentAdmin::marked(uint64_t incarnation, BlockId section, uint32_t blocks, b
                          masks.value()[id.block.block] |= 1U << id.batch;
                    done(std::move(masks));
                  });
+}
+
+std::set<BatchId> logged_skips(Files* disk, const std::string& log) {
+  const auto text = disk->read(log, kFileMax);
+  std::set<BatchId> out;
+  if (!text.is_ok()) return out;
+  SimWorld world(1);  // reading cuts off a torn end: do that to a copy
+  MemDisk copy(&world);
+  MemFiles files(&copy, nullptr, {});
+  if (!files.write_atomic("log", text.value()).is_ok()) return out;
+  const auto decisions = DecisionLog(&files, "log").read();
+  if (!decisions.is_ok()) return out;
+  for (const Decision& decision : decisions.value())
+    if (decision.kind == "verdict") out.insert(decision.batch);
+  return out;
+}
+
+void BentAdmin::mark(uint64_t incarnation, uint64_t geometry, std::vector<BatchId> ids,
+                     Verdict verdict, Done done) {
+  const std::set<BatchId> decided = logged_skips(bent_->disk, bent_->log);
+  for (const BatchId& id : ids)
+    if (!decided.contains(id))
+      bent_->facts->fail(to_string(id) + " is marked before the verdict is logged");
+  inner_->mark(incarnation, geometry, std::move(ids), verdict, std::move(done));
 }
 
 void BentAdmin::void_member(uint64_t incarnation, uint64_t round, BlockId block, Done done) {

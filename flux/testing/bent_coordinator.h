@@ -36,7 +36,11 @@ struct Bent {
   std::map<ShardId, ShardImage> saved;         // the last image of each shard
   std::map<std::string, std::string> shadows;  // path -> what a read gives
   Files* disk = nullptr;                       // without faults
+  std::string log;                             // path of the decision log
 };
+
+// Batches that a coordinator has decided to skip, by its log; the disk is only looked at.
+std::set<BatchId> logged_skips(Files* disk, const std::string& log);
 
 class BentJob final : public JobPort {
  public:
@@ -85,9 +89,7 @@ class BentAdmin final : public ServerAdminPort {
   void marked(uint64_t incarnation, BlockId section, uint32_t blocks, bool any,
               std::function<void(Result<std::vector<uint32_t>>)> done) override;
   void mark(uint64_t incarnation, uint64_t geometry, std::vector<BatchId> ids, Verdict verdict,
-            Done done) override {
-    inner_->mark(incarnation, geometry, std::move(ids), verdict, std::move(done));
-  }
+            Done done) override;
   void void_member(uint64_t incarnation, uint64_t round, BlockId block, Done done) override;
   void save(uint64_t incarnation, std::string folder, uint64_t number,
             std::function<void(Result<std::vector<SavedShard>>)> done) override;

@@ -267,13 +267,18 @@ class Cluster {
   }
 
   // --- the audit ---
+  void read_decisions() {
+    context_.audit.set_skipped(logged_skips(&context_.eye, kDecisionLog));
+  }
   void written(const std::string& path) {
     if (!path.ends_with("/manifest.json")) return;
     ++result_.checkpoints;
+    read_decisions();
     const std::string wrong = context_.audit.check_checkpoint(&context_.eye, parent_folder(path));
     if (!wrong.empty()) fail("a bad checkpoint was committed: " + wrong);
   }
   void check_complete() {
+    read_decisions();
     for (const auto& server : servers_) {
       const Server* live = server ? server->server(coordinator_->incarnation()) : nullptr;
       if (live == nullptr) continue;
@@ -306,6 +311,7 @@ class Cluster {
     if (coordinator_ && coordinator_->node()->alive())
       for (const WaitStatus& wait : coordinator_->master()->status().waits)
         if (wait.who.empty() || wait.what.empty()) fail("somebody waits without a name");
+    read_decisions();
     for (const auto& server : servers_) {
       const Server* live =
           server && coordinator_ ? server->server(coordinator_->incarnation()) : nullptr;

@@ -1,6 +1,7 @@
 #include "flux/testing/shard_audit.h"
 
 #include <cstring>
+#include <optional>
 
 #include "flux/base/hash.h"
 #include "flux/storage/atomic_file.h"
@@ -66,10 +67,14 @@ std::string ShardAudit::check(const ShardImage& image) const {
   for (const KnownBatch& batch : batches_) {
     const auto verdict = ledger.find(batch.id);
     if (!verdict) continue;
-    if (*verdict != Verdict::kApplied)
+    const bool decided = skipped_.contains(batch.id);
+    if (*verdict != Verdict::kApplied && (*verdict != Verdict::kSkipped || !decided))
       return fmt::format("shard {}: {} is {}, which nobody decided", shard, to_string(batch.id),
                          verdict_name(*verdict));
     ++marked[batch.id.block.pass];
+    // The ledger of a closed pass has forgotten which batches were skipped.
+    const bool closed = batch.id.block.pass < ledger.watermark();
+    if (*verdict == Verdict::kSkipped || (closed && decided)) continue;
     examples += batch.records;
     if (shard >= sparse_shards_) continue;
     for (const auto& [key, count] : batch.keys[shard]) expected[key] += count;
@@ -139,6 +144,7 @@ std::string ShardAudit::check_checkpoint(Files* files, const std::string& folder
   for (const FileInfo& file : m.files)
     if (const auto read = read_named(files, folder, file); !read.is_ok())
       return read.status().message();
+  std::vector<std::optional<Verdict>> first;  // of shard 0, by batch
   for (size_t s = 0; s < m.shards.size(); ++s) {
     const auto bytes = read_named(files, folder, m.shards[s].file);
     if (!bytes.is_ok()) return bytes.status().message();
@@ -149,6 +155,13 @@ std::string ShardAudit::check_checkpoint(Files* files, const std::string& folder
     std::string wrong =
         check_complete(image.value(), static_cast<uint32_t>(m.closed.size()));
     if (!wrong.empty()) return fmt::format("{}: {}", folder, wrong);
+    std::vector<std::optional<Verdict>> verdicts;
+    for (const KnownBatch& batch : batches_)
+      if (batch.id.block.pass < m.closed.size())
+        verdicts.push_back(image.value().replica.ledger().find(batch.id));
+    if (s == 0) first = verdicts;
+    if (verdicts != first)
+      return fmt::format("{}: shards 0 and {} disagree about verdicts", folder, s);
   }
   return "";
 }

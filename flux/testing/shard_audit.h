@@ -9,7 +9,9 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "flux/base/key.h"
@@ -26,13 +28,16 @@ class ShardAudit {
   ShardAudit(std::vector<Geometry> passes, Schedule schedule, uint32_t sparse_shards,
              uint32_t all_shards);
 
-  // Rows = ledger, every mark "applied" and known.
+  // Batches that the coordinator has decided to skip, and logged.
+  void set_skipped(std::set<BatchId> skipped) { skipped_ = std::move(skipped); }
+
+  // Rows = ledger, every mark of a known batch, "applied" or decided.
   std::string check(const ShardImage& image) const;
   // ... and the shard has every batch of passes below `passes`.
   std::string check_complete(const ShardImage& image, uint32_t passes) const;
   // A committed checkpoint: all its files are there and whole, and each shard passes check(); every
   // shard has every batch of the passes that the manifest calls closed, which are at least
-  // `closed`.
+  // `closed`, with the same verdict as the others.
   std::string check_checkpoint(Files* files, const std::string& folder, size_t closed = 0) const;
 
   size_t batches() const { return batches_.size(); }
@@ -50,6 +55,7 @@ class ShardAudit {
   uint32_t all_shards_;
   Schedule schedule_;
   std::vector<KnownBatch> batches_;
+  std::set<BatchId> skipped_;
   std::map<uint32_t, uint64_t> by_pass_;  // batches, all sections
 };
 

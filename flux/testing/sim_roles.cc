@@ -115,7 +115,8 @@ CoordinatorProcess::CoordinatorProcess(ClusterContext* context, uint64_t incarna
     : SimProcess(context, "coordinator"),
       incarnation_(incarnation),
       finished_(std::move(finished)),
-      bent_{context->bug, node_.get(), &context->facts, 0, {}, {}, {}, &context->eye},
+      bent_{context->bug, node_.get(), &context->facts, 0,  {},
+            {},           {},          &context->eye,   kDecisionLog},
       shadow_(&files_, &bent_) {
   if (!context->healed && context->plan.lie > 0) bent_.lies = 0.1;
   master_ = std::make_unique<JobMaster>(
@@ -224,7 +225,7 @@ ServerProcess::ServerProcess(ClusterContext* context, uint32_t index)
           },
           &files_) {
   const FindServer find = [this](uint64_t incarnation) { return server(incarnation); };
-  buggy_ = std::make_unique<BuggyServer>(&jobs_, context->bug, node_.get(), find);
+  buggy_ = std::make_unique<BuggyServer>(&jobs_, context->bug, node_.get(), find, &context->facts);
   watched_ = std::make_unique<WatchedServer>(buggy_.get(), find, &context->facts);
   ServerServiceOptions options;
   options.slow = [this](std::function<void()> task) {

@@ -55,6 +55,7 @@ struct ClusterContext {
 
 constexpr const char* kCoordinatorAddress = "sim:coordinator";
 constexpr const char* kSimOutput = "out";
+constexpr const char* kDecisionLog = "out/coordinator.log";
 std::string server_address(uint32_t index);
 
 class SimProcess {

@@ -146,6 +146,15 @@ struct PartOfPush {
   std::vector<ShardEpoch> epochs;
 };
 
+// Whether an honest server would look at the batches at all.
+bool is_current(const Server* server, const PushRequest& request) {
+  for (size_t i = 0; server != nullptr && i < request.shards.size(); ++i)
+    if (!server->owns(request.shards[i]) ||
+        server->replica(request.shards[i]).epoch() != request.epochs[i])
+      return false;
+  return server != nullptr;
+}
+
 PushReply forged(const PushRequest& request) {
   PushReply reply;
   for (const ShardId shard : request.shards) reply.answers.push_back({shard, Answer::kApplied, 1, {}});
@@ -164,6 +173,8 @@ void BuggyServer::push(const PushRequest& request, std::function<void(const Push
       if (node_->world()->random().chance(0.2)) return push_later(request, done);
       break;
     case ClusterBug::kNoIncarnationCheck:  // an epoch of a former life means nothing in this one
+      if (facts_->stale) return push_fenceless(request, done);
+      break;
     case ClusterBug::kNoEpochCheck:
       return push_fenceless(request, done);
     case ClusterBug::kEmptyShardsUnmarked:
@@ -181,7 +192,7 @@ void BuggyServer::push(const PushRequest& request, std::function<void(const Push
 
 void BuggyServer::push_later(const PushRequest& request, const PushDone& done) {
   const Server* server = find_(request.claim.incarnation);
-  if (server == nullptr) return inner_->push(request, done);
+  if (!is_current(server, request)) return inner_->push(request, done);
   const auto owned = std::make_shared<OwnedPush>(request, server->sparse_shards());
   // Dense gradients are not copied: those shards are asked at once, the others later.
   const auto sparse = std::make_shared<PartOfPush>(owned->request, [owned, server](size_t i) {
@@ -217,7 +228,7 @@ void BuggyServer::push_fenceless(const PushRequest& request, const PushDone& don
 
 void BuggyServer::push_without_empty(const PushRequest& request, const PushDone& done) {
   const Server* server = find_(request.claim.incarnation);
-  if (server == nullptr) return inner_->push(request, done);
+  if (!is_current(server, request)) return inner_->push(request, done);
   const PartOfPush rest(request, [&request, server](size_t i) {
     const ShardId s = request.shards[i];
     return s >= server->sparse_shards() || request.keys.begin[s] != request.keys.begin[s + 1];

@@ -55,8 +55,9 @@ class WatchedServer final : public ServerPort {
 
 class BuggyServer final : public ServerPort {
  public:
-  BuggyServer(ServerPort* inner, ClusterBug bug, SimNode* node, FindServer find)
-      : inner_(inner), bug_(bug), node_(node), find_(std::move(find)) {}
+  BuggyServer(ServerPort* inner, ClusterBug bug, SimNode* node, FindServer find,
+              const ClusterFacts* facts)
+      : inner_(inner), bug_(bug), node_(node), find_(std::move(find)), facts_(facts) {}
   void pull(const PullRequest& request, std::function<void(const PullReply&)> done) override;
   void push(const PushRequest& request, std::function<void(const PushReply&)> done) override;
 
@@ -72,6 +73,7 @@ class BuggyServer final : public ServerPort {
   ClusterBug bug_;
   SimNode* node_;
   FindServer find_;
+  const ClusterFacts* facts_;
 };
 
 // The bug that has to sit before the service, which looks up a job by the incarnation in a message.
