@@ -107,8 +107,8 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
     pull->done = std::move(done);
     pull->started = executor_->now_ns();
     pull->backoff = options_.pull_retry_ns;
-    const bool rows = options_.sparse_shards == 0 ||
-                      pull->work.keys.begin[options_.sparse_shards] > 0;
+    const bool rows =
+        options_.sparse_shards == 0 || pull->work.keys.begin[options_.sparse_shards] > 0;
     const bool dense = options_.sparse_shards == 0 || pull->work.dense != nullptr;
     const auto table = table_;
     ++pull->calls;  // so that it is not over before all parts are sent
@@ -180,8 +180,9 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   // --- pulls ---
   void send_pull(const PullPtr& pull, ServerId server, const ShardList& shards) {
     if (server >= servers_.size()) {
-      fail_pull(pull, error(Code::kUnavailable, "the map names server {}, this worker knows only {}",
-                            server, servers_.size()));
+      fail_pull(pull,
+                error(Code::kUnavailable, "the map names server {}, this worker knows only {}",
+                      server, servers_.size()));
       return;
     }
     ++pull->calls;
@@ -193,17 +194,17 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
     request.tables = pull->work.tables;
     request.dense = pull->work.dense;
     const auto part = std::make_shared<PullPart>(PullPart{pull, server, shards});
-    servers_[server]->pull(request, [weak = weak_from_this(), executor = executor_,
-                                     owner = std::this_thread::get_id(),
-                                     part](const PullReply& reply) {
-      if (std::this_thread::get_id() == owner) {
-        if (const auto self = weak.lock()) self->pulled(part.get(), reply.status);
-        return;
-      }
-      executor->post(0, [weak, part, status = reply.status] {
-        if (const auto self = weak.lock()) self->pulled(part.get(), status);
-      });
-    });
+    servers_[server]->pull(
+        request, [weak = weak_from_this(), executor = executor_, owner = std::this_thread::get_id(),
+                  part](const PullReply& reply) {
+          if (std::this_thread::get_id() == owner) {
+            if (const auto self = weak.lock()) self->pulled(part.get(), reply.status);
+            return;
+          }
+          executor->post(0, [weak, part, status = reply.status] {
+            if (const auto self = weak.lock()) self->pulled(part.get(), status);
+          });
+        });
   }
 
   void pulled(PullPart* part, const Status& status) {
@@ -291,17 +292,17 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
     if (server >= servers_.size()) return;  // sent again by time, to whom the map names then
     ++flight->calls;
     ++push_calls_[server];
-    servers_[server]->push(request, [weak = weak_from_this(), executor = executor_,
-                                     owner = std::this_thread::get_id(),
-                                     sent](const PushReply& reply) {
-      if (std::this_thread::get_id() == owner) {
-        if (const auto self = weak.lock()) self->pushed(sent.get(), reply);
-        return;
-      }
-      executor->post(0, [weak, sent, reply] {
-        if (const auto self = weak.lock()) self->pushed(sent.get(), reply);
-      });
-    });
+    servers_[server]->push(
+        request, [weak = weak_from_this(), executor = executor_, owner = std::this_thread::get_id(),
+                  sent](const PushReply& reply) {
+          if (std::this_thread::get_id() == owner) {
+            if (const auto self = weak.lock()) self->pushed(sent.get(), reply);
+            return;
+          }
+          executor->post(0, [weak, sent, reply] {
+            if (const auto self = weak.lock()) self->pushed(sent.get(), reply);
+          });
+        });
   }
 
   // The gradient of some of a merged push, with the weights that they have in the whole.

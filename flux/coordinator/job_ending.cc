@@ -49,6 +49,16 @@ void JobMaster::State::evaluated_all() {
   next_pass();
 }
 
+// Bad test data: told at the end if nothing is left to train; else it ends the job here.
+void JobMaster::State::test_failed(const Status& why) {
+  set_phase(Phase::kClosing);
+  test_queue_.reset();
+  evaluation_ = why;
+  if (closed_.size() < plan_.passes.size())
+    return fail(why.with_context("the model is saved, but the test"));
+  next_pass();
+}
+
 // Every pass is closed, or we were asked to stop between two.
 void JobMaster::State::after_pass() {
   const bool complete = closed_.size() == plan_.passes.size();

@@ -40,6 +40,7 @@ void JobMaster::State::lease(const LeaseRequest& request, LeaseDone done) {
   if (request.lane >= std::max(1U, at->second.info.lanes))
     return done(invalid("lane {} of a worker with {}", request.lane, at->second.info.lanes));
   workers_members_.renew(request.worker, now());
+  at->second.asked = now();
   Slot& slot = at->second.slots[request.lane];
   if (request.seq < slot.seq) {  // a copy that was under way for long
     acknowledge(request.applied, request.evaluated);
@@ -180,6 +181,7 @@ void JobMaster::State::verify_section() {
                if (phase_ != Phase::kTraining) return;
                if (!marked.is_ok()) return fail(marked.status());
                queue_->recompute(marked.value(), true);
+               skip_poisoned();
                if (queue_->all_applied()) {
                  reissued_ += queue_->reissued();
                  return find_section(section_ + 1);
@@ -190,11 +192,32 @@ void JobMaster::State::verify_section() {
 }
 
 void JobMaster::State::expire_blocks() {
-  for (auto* queue : {&queue_, &test_queue_})
-    if (*queue)
-      for (const BlockLease& lease : (*queue)->expire(now()))
-        say(fmt::format("block {} was not finished in time (attempt {}); it goes to another worker",
-                        lease.id.block, lease.attempt));
+  for (auto* queue : {&queue_, &test_queue_}) {
+    if (!*queue) continue;
+    for (const BlockLease& lease : (*queue)->expire(now())) {
+      say(fmt::format("block {} was not finished in time (attempt {}); it goes to another worker",
+                      lease.id.block, lease.attempt));
+      // A round cannot go on without its member: the worker is out.
+      if (!rounds_ || queue != &queue_) continue;
+      workers_members_.leave(lease.worker);
+      lose_worker(lease.worker, true, "it did not finish its part of a round");
+    }
+  }
+  if (rounds_ && phase_ == Phase::kTraining) lose_idle_members();
+}
+
+// A lane that neither holds a block nor asks for one would hold up every round.
+void JobMaster::State::lose_idle_members() {
+  std::vector<WorkerId> idle;
+  for (const auto& [worker, lane] : rounds_->missing()) {
+    const auto at = workers_.find(worker);
+    if (at == workers_.end() || queue_->held_by(worker) > 0) continue;
+    if (now() - at->second.asked > options_.member_lease_ns) idle.push_back(worker);
+  }
+  for (const WorkerId worker : idle) {
+    workers_members_.leave(worker);
+    lose_worker(worker, true, "it takes no part in the rounds");
+  }
 }
 
 // A batch that some shard has was trained by somebody, though whoever did it died before the others

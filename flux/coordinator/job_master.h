@@ -39,6 +39,7 @@ struct JobMasterOptions {
   TimeNs block_timeout_floor_ns = 30 * kSecond;
   TimeNs lease_hold_ns = 2 * kSecond;       // a request with nothing to lease is held so long
   TimeNs drain_deadline_ns = 30 * kSecond;  // workers to leave after a stop
+  bool announce_members = true;             // say who joins
   TimeNs tick_ns = 50 * kMillisecond;
 };
 

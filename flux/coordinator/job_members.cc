@@ -27,16 +27,18 @@ void JobMaster::State::join_worker(const JoinRequest& request,
     return;
   }
   const Membership::Joined joined = workers_members_.join(request.name, request.boot, now());
-  if (joined.stale)  // a request that was under way for long
-    return done(error(Code::kStale, "another process is {} of job {} by now", request.name,
-                      plan_.name));
+  if (joined.stale)
+    return done(
+        error(Code::kStale, "another process is {} of job {} now", request.name, plan_.name));
   if (joined.replaced)
     lose_worker(*joined.replaced, true, fmt::format("{} came back anew", request.name));
   if (!joined.again) {
     workers_[joined.id].info = request;
+    workers_[joined.id].asked = now();
     if (rounds_) rounds_->add_worker(joined.id, request.lanes);
-    say(fmt::format("{} joined ({} thread{})", request.name, request.lanes,
-                    request.lanes == 1 ? "" : "s"));
+    if (options_.announce_members)
+      say(fmt::format("{} joined ({} thread{})", request.name, request.lanes,
+                      request.lanes == 1 ? "" : "s"));
   }
   JoinReply reply;
   reply.worker = joined.id;
@@ -97,7 +99,11 @@ void JobMaster::State::leave_worker(const LeaseRequest& last, const WorkerReport
   if (!why.is_ok()) say(fmt::format("{} gave up: {}", name, why.message()));
   lose_worker(last.worker, false, why.is_ok() ? "" : why.message());
   done(Status::ok());
-  if (jobs_trouble) fail(why);
+  if (jobs_trouble && phase_ == Phase::kEvaluating) {
+    test_failed(why);
+  } else if (jobs_trouble) {
+    fail(why);
+  }
   if (phase_ == Phase::kTraining && queue_ && queue_->all_applied()) verify_section();
   if (phase_ == Phase::kDraining) drained();
   if (phase_ == Phase::kEnding) left();
@@ -176,8 +182,8 @@ void JobMaster::State::join_server(const ServerJoin& request,
         error(Code::kCancelled, "job {} has its {} servers already", plan_.name, servers_.size()));
   const Membership::Joined joined = servers_members_.join(request.name, request.boot, now());
   if (joined.stale)
-    return done(error(Code::kStale, "another process is {} of job {} by now", request.name,
-                      plan_.name));
+    return done(
+        error(Code::kStale, "another process is {} of job {} now", request.name, plan_.name));
   const auto at = std::find_if(servers_.begin(), servers_.end(),
                                [&](const ServerEntry& s) { return s.info.name == request.name; });
   ServerJoinReply reply;
@@ -188,7 +194,8 @@ void JobMaster::State::join_server(const ServerJoin& request,
   } else if (!joined.again) {
     *at = {request, reach_(request.address), now(), false};
   }
-  if (!joined.again) say(fmt::format("{} joined at {}", request.name, request.address));
+  if (!joined.again && options_.announce_members)
+    say(fmt::format("{} joined at {}", request.name, request.address));
   done(reply);
   servers_complete_if();
 }

@@ -53,6 +53,9 @@ void JobMaster::State::open_folder() {
           FLUX_RETURN_IF_ERROR(
               check_same_job(store(), *opened->manifest, plan_.model, plan_.passes));
         }
+        if (plan_.check_inputs)
+          FLUX_RETURN_IF_ERROR(plan_.check_inputs(
+              opened->manifest ? static_cast<uint32_t>(opened->manifest->closed.size()) : 0));
         DecisionLog log(files_, in_output("coordinator.log"));
         if (!fresh) {
           FLUX_ASSIGN_OR_RETURN(opened->decisions, log.read());

@@ -34,6 +34,8 @@ struct JobPlan {
   uint32_t slots = 0;
   bool has_test = false;
 
+  // Whether the data of passes from `first` on, and of the test, is there; may be empty.
+  std::function<Status(uint32_t first)> check_inputs;
   // What to say before a scan ("pass a: reading 3 files"); may be empty.
   std::function<std::string(uint32_t pass)> reading;
   // Cuts the data of a pass anew; kCancelled soon after *stop turns true.

@@ -86,6 +86,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
     JoinRequest info;
     WorkerReport report;
     std::map<uint32_t, Slot> slots;  // by lane
+    TimeNs asked = 0;                // its last lease request, or when it joined
     TimeNs rate_time = 0;
     uint64_t rate_examples = 0;
     double rate = 0;
@@ -152,6 +153,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void log_verdict(const char* kind, const BatchId& id, const std::string& why,
                    std::function<void()> then);
   void expire_blocks();
+  void lose_idle_members();
   std::string wait_reason() const;
 
   // opening
@@ -182,6 +184,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void evaluate();
   void begin_test(Geometry test);
   void evaluated_all();
+  void test_failed(const Status& why);
   void after_pass();
   void drain();
   void drained();

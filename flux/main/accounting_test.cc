@@ -141,5 +141,29 @@ TEST(Accounting, SkippedIsNotLost) {
   }
 }
 
+TEST(Accounting, FromTheTotalsOfSeveralServers) {
+  const ClosedPass passes[] = {{"a", 10, 2, 1, 0}};
+  ASSERT_EQ(expected_counts(passes).size(), 1U);
+  EXPECT_EQ(expected_counts(passes)[0].records, 10U);
+  EXPECT_EQ(expected_counts(passes)[0].repeats, 2U);
+  JobTotals totals;  // rows of 9 records; of one a step too few, of one a step too many
+  totals.occurrences = {18};
+  totals.expected_seen = 18;
+  totals.lost = 1;
+  totals.doubled = 1;
+  const Accounting a = account(totals, passes, 1, true, 0);
+  EXPECT_EQ(a.lost, 3U);
+  EXPECT_EQ(a.doubled, 1U);
+  EXPECT_EQ(a.applied, 17U);
+  EXPECT_EQ(account(totals, passes, 1, false, 0).lost, 2U);
+}
+
+TEST(Accounting, DenseShardsThatNeverSawAnything) {
+  const ClosedPass passes[] = {{"a", 10, 1, 1, 0}};
+  Counters counters(10);
+  counters.add(1, 30, 0);
+  EXPECT_EQ(account(counters.server(), passes, 3, false, 0).lost, 10U);
+}
+
 }  // namespace
 }  // namespace flux

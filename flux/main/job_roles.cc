@@ -168,6 +168,19 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   plan.slots = feature_counts(job.data).slots;
   plan.has_test = !job.test.empty();
   const auto shared = std::make_shared<const Job>(job);
+  // Before anything is removed or trained for hours: a mistyped file name.
+  plan.check_inputs = [shared](uint32_t first) -> Status {
+    FLUX_RETURN_IF_ERROR(expand_globs(shared->test).status());
+    for (size_t p = first; p < shared->passes.size(); ++p)
+      FLUX_RETURN_IF_ERROR(expand_globs(shared->passes[p].train).status());
+    return Status::ok();
+  };
+  plan.reading = [shared](uint32_t pass) {
+    const auto files = expand_globs(shared->passes[pass].train);
+    const size_t n = files.is_ok() ? files.value().size() : 0;
+    return fmt::format("pass {}: reading {} file{}", shared->passes[pass].name, n,
+                       n == 1 ? "" : "s");
+  };
   plan.scan = [shared, threads](uint32_t pass, const std::atomic<bool>* stop) -> Result<Geometry> {
     FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(shared->passes[pass].train));
     return Dataset::scan(files, shared->data, threads, stop);
@@ -197,8 +210,7 @@ Result<ServerOptions> server_options(const RoleJob& role, uint64_t incarnation, 
 
 Result<std::unique_ptr<Server>> make_server(const OpenJob& open) {
   FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(open.job));
-  FLUX_ASSIGN_OR_RETURN(ServerOptions options,
-                        server_options(role, open.incarnation, open.epoch));
+  FLUX_ASSIGN_OR_RETURN(ServerOptions options, server_options(role, open.incarnation, open.epoch));
   options.owned = open.shards;
   FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options));
   server->init_dense(role.graph->initial_parameters(role.job.seed));

@@ -12,6 +12,7 @@
 #include "flux/main/job_console.h"
 #include "flux/main/job_roles.h"
 #include "flux/main/output_lock.h"
+#include "flux/main/worker_setup.h"
 #include "flux/server/local_admin.h"
 #include "flux/storage/atomic_file.h"
 #include "flux/worker/worker_threads.h"
@@ -91,6 +92,7 @@ class EmbeddedRun {
     options.member_lease_ns = kEmbeddedLease;
     options.report_every_ns = kTick;
     options.drain_deadline_ns = kEmbeddedLease;
+    options.announce_members = false;
     master_ = std::make_unique<JobMaster>(
         std::move(plan), options, &control_, &offload_, &real_files(),
         [this](const std::string&) {
@@ -127,28 +129,14 @@ class EmbeddedRun {
   }
 
   Result<WorkerSetup> set_up(const JoinReply& reply, const std::vector<WaitingExecutor*>& lanes) {
-    const Job& job = role_.job;
     FLUX_ASSIGN_OR_RETURN(const auto space, jobs_.find(reply.incarnation));
-    WorkerSetup setup;
-    setup.mode = job.mode;
-    setup.deterministic = job.deterministic;
-    setup.lane.pull_ahead = job.deterministic ? 0 : job.pull_ahead;
-    setup.lane.batch_max = job.data.batch_size;
-    setup.lane.separate_dense = true;
-    setup.lane.client.incarnation = reply.incarnation;
-    setup.lane.client.session.pushes_max = job.push_in_flight;
-    for (WaitingExecutor* executor : lanes) {
-      LaneSetup lane;
-      lane.executor = executor;
-      FLUX_ASSIGN_OR_RETURN(lane.net, Net::compile(role_.graph, {precision_, job.data.batch_size}));
-      lane.servers = {std::shared_ptr<ServerPort>(space, space->server())};
-      setup.lanes.push_back(std::move(lane));
+    FLUX_ASSIGN_OR_RETURN(WorkerSetup setup,
+                          make_worker_setup(role_, reply, static_cast<uint32_t>(lanes.size())));
+    setup.lane.separate_dense = true;  // a call in this process costs nothing
+    for (size_t i = 0; i < lanes.size(); ++i) {
+      setup.lanes[i].executor = lanes[i];
+      setup.lanes[i].servers = {std::shared_ptr<ServerPort>(space, space->server())};
     }
-    setup.open_dataset =
-        [data = job.data](const Geometry& cut) -> Result<std::shared_ptr<const Dataset>> {
-      FLUX_ASSIGN_OR_RETURN(auto dataset, Dataset::open(cut, data));
-      return std::shared_ptr<const Dataset>(std::move(dataset));
-    };
     return setup;
   }
 

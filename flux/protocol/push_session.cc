@@ -105,6 +105,7 @@ bool PushSession::take(Push* push, const ShardAnswer& answer, std::vector<PushAc
       stop.kind = PushAction::Kind::kStop;
       stop.reason = std::string("shard ") + std::to_string(answer.shard) +
                     " refused a push: " + answer_name(answer.answer);
+      if (answer.answer == Answer::kStaleRound) stop.reason += ", this worker was taken for dead";
       actions->push_back(std::move(stop));
       return false;
     }

@@ -54,7 +54,7 @@ ShardAnswer parse_answer(const std::string& word) {
     name.resize(open);
   }
   std::replace(name.begin(), name.end(), '_', ' ');
-  for (int a = 0; a < 8; ++a) {
+  for (uint32_t a = 0; a < kAnswerKinds; ++a) {
     answer.answer = static_cast<Answer>(a);
     if (name == answer_name(answer.answer)) return answer;
   }

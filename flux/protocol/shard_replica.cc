@@ -52,7 +52,7 @@ const char* answer_name(Answer answer) {
     case Answer::kMalformed:
       return "malformed";
     case Answer::kStaleRound:
-      return "stale round: this worker was taken for dead";
+      return "stale round";
   }
   return "unknown";
 }

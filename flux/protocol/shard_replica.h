@@ -50,6 +50,7 @@ enum class Answer : uint8_t {
   kMalformed,         // a claim that no honest sender makes
   kStaleRound,        // sync: this member of the round was voided; its worker was taken for dead
 };
+constexpr uint32_t kAnswerKinds = 9;
 const char* answer_name(Answer answer);
 
 struct ShardAnswer {

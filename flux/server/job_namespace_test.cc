@@ -55,27 +55,29 @@ class JobsTest : public testing::Test {
     return {name, {}, incarnation, {term, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}};
   }
   // Calls a verb and waits for its end.
-  template <typename Outcome = Status>
-  Outcome call(const std::function<void(std::function<void(Outcome)>)>& verb) {
+  template <typename Outcome = Status, typename Verb>
+  Outcome call(const Verb& verb) {
     std::optional<Outcome> got;
-    verb([&](Outcome outcome) { got.emplace(std::move(outcome)); });
+    const std::function<void(Outcome)> done = [&](Outcome o) { got.emplace(std::move(o)); };
+    verb(done);
     EXPECT_FALSE(got.has_value()) << "nothing runs inside the call";
     offload_.run_all();
     return std::move(got).value();
   }
   Status open(const OpenJob& j) {
-    return call([&](auto done) { admin_.open_job(j, done); });
+    return call([&](const auto& done) { admin_.open_job(j, done); });
   }
   Status open_pass(uint64_t incarnation, uint64_t geometry = kGeometry) {
-    return call([&](auto done) { admin_.open_pass(incarnation, 0, geometry, done); });
+    return call([&](const auto& done) { admin_.open_pass(incarnation, 0, geometry, done); });
   }
   Result<JobTotals> totals(uint64_t incarnation, std::vector<ExpectedCount> expected) {
     return call<Result<JobTotals>>(
-        [&](auto done) { admin_.totals(incarnation, true, expected, done); });
+        [&](const auto& done) { admin_.totals(incarnation, true, expected, done); });
   }
   Result<std::vector<uint32_t>> marked(uint64_t incarnation, bool any) {
-    return call<Result<std::vector<uint32_t>>>(
-        [&](auto done) { admin_.marked(incarnation, {0, 0, 0, 0}, 1, any, done); });
+    return call<Result<std::vector<uint32_t>>>([&](const auto& done) {
+      admin_.marked(incarnation, {0, 0, 0, 0}, 1, any, done);
+    });
   }
   std::vector<Answer> push(uint64_t incarnation, uint32_t i) {
     TestPush p(i, test_batch(i), 100, *jobs_.find(incarnation).value()->server());
@@ -136,7 +138,7 @@ TEST_F(JobsTest, OpenedAgainReplacedClosed) {
   jobs_.pull({1, {}, {}, {}, nullptr}, [&](const PullReply& reply) { status = reply.status; });
   EXPECT_EQ(status.code(), Code::kStale);
   for (int i = 0; i < 2; ++i)
-    EXPECT_TRUE(call([&](auto done) { admin_.close_job(2, done); }).is_ok());
+    EXPECT_TRUE(call([&](const auto& done) { admin_.close_job(2, done); }).is_ok());
   EXPECT_TRUE(jobs_.all().empty());
 }
 
@@ -162,19 +164,20 @@ TEST_F(JobsTest, VoidAndMarkReachTheServer) {
   EXPECT_EQ(open_pass(1, kGeometry + 1).code(), Code::kStale);
   EXPECT_EQ(open_pass(1, 0).code(), Code::kInvalid);
   const auto mark = [&](Verdict verdict) {
-    return call([&](auto done) { admin_.mark(1, kGeometry, {test_batch(1)}, verdict, done); });
+    return call(
+        [&](const auto& done) { admin_.mark(1, kGeometry, {test_batch(1)}, verdict, done); });
   };
   EXPECT_TRUE(mark(Verdict::kSkipped).is_ok());
   EXPECT_EQ(mark(Verdict::kLost).code(), Code::kStale);
   EXPECT_EQ(marked(1, false).value(), std::vector<uint32_t>{0b10});
   const auto gone = [&](uint64_t round) {
-    return call([&](auto done) { admin_.void_member(1, round, test_batch(0).block, done); });
+    return call([&](const auto& done) { admin_.void_member(1, round, test_batch(0).block, done); });
   };
   EXPECT_TRUE(gone(1).is_ok());
   EXPECT_EQ(gone(0).code(), Code::kInvalid);
   EXPECT_EQ(jobs_.find(1).value()->marked({}, kBlocksPerSectionMax + 1, false).status().code(),
             Code::kInvalid);
-  EXPECT_TRUE(call([&](auto done) { admin_.close_below(1, 1, done); }).is_ok());
+  EXPECT_TRUE(call([&](const auto& done) { admin_.close_below(1, 1, done); }).is_ok());
   EXPECT_EQ(marked(1, false).value(), std::vector<uint32_t>{~0U});
 }
 
@@ -184,7 +187,7 @@ TEST_F(JobsTest, SavesAndLoads) {
   for (uint32_t i = 0; i < 3; ++i) EXPECT_TRUE(all_are(push(1, i), 11, Answer::kApplied));
   const uint64_t number = CheckpointStore(folder_).begin().value();
   const auto saved = call<Result<std::vector<SavedShard>>>(
-      [&](auto done) { admin_.save(1, folder_, number, done); });
+      [&](const auto& done) { admin_.save(1, folder_, number, done); });
   ASSERT_TRUE(saved.is_ok()) << saved.status().message();
   const uint64_t content = totals(1, {}).value().content_hash;
   // A second life on two servers.
@@ -203,13 +206,14 @@ TEST_F(JobsTest, SavesAndLoads) {
     return std::binary_search(left.shards.begin(), left.shards.end(), s.shard);
   });
   for (int i = 0; i < 2; ++i)
-    ASSERT_TRUE(call([&](auto done) { admin_.load(2, some, done); }).is_ok()) << "asked twice";
+    ASSERT_TRUE(call([&](const auto& done) { admin_.load(2, some, done); }).is_ok())
+        << "asked twice";
   ASSERT_TRUE(other.find(2).value()->load(rest).is_ok());
   EXPECT_EQ(totals(2, {}).value().content_hash +
                 other.find(2).value()->totals(true, {}).value().content_hash,
             content);
   EXPECT_EQ(marked(2, false).value(), std::vector<uint32_t>{0b111});
-  EXPECT_EQ(call([&](auto done) { admin_.load(2, all, done); }).code(), Code::kInvalid)
+  EXPECT_EQ(call([&](const auto& done) { admin_.load(2, all, done); }).code(), Code::kInvalid)
       << "another load needs another life";
 }
 

@@ -1,20 +1,25 @@
 // Whether what a request says about one shard can be used. A request that was decoded from a frame
-// carries the number of its keys (ShardedKeys::limit); then every range and every key is checked,
-// because one key in the wrong shard would spoil its checkpoint for ever.
+// carries the number of its keys (ShardedKeys::limit); every range is checked against it, and every
+// key that is to be written, because one in the wrong shard would spoil its checkpoint for ever.
 #include "flux/base/key.h"
 #include "flux/server/server.h"
 
 namespace flux {
 
-bool Server::keys_are_good(const ShardedKeys& keys, ShardId shard) const {
+bool Server::range_is_good(const ShardedKeys& keys, ShardId shard) const {
   if (keys.begin == nullptr) return false;
   const uint32_t begin = keys.begin[shard];
   const uint32_t end = keys.begin[shard + 1];
-  if (begin > end || end > keys.limit || (begin < end && keys.keys == nullptr)) return false;
+  return begin <= end && end <= keys.limit && (begin == end || keys.keys != nullptr);
+}
+
+bool Server::keys_are_good(const ShardedKeys& keys, ShardId shard) const {
+  if (!range_is_good(keys, shard)) return false;
   if (keys.limit == ShardedKeys::kTrusted) return true;
-  for (uint32_t i = begin; i < end; ++i)
-    if (shard_of(keys.keys[i], options_.shards) != shard) return false;
-  return true;
+  bool good = true;
+  for (uint32_t i = keys.begin[shard]; i < keys.begin[shard + 1]; ++i)
+    good &= shard_of(keys.keys[i], options_.shards) == shard;
+  return good;
 }
 
 const float* Server::dense_of(const PushRequest& request, const Shard& shard) const {
@@ -44,7 +49,7 @@ Status Server::check_pull(const PullRequest& request) const {
       return invalid("pull of shard {}, the job has {}", id, shards_.size());
     if (!owns(id)) return error(Code::kUnavailable, "shard {} is not served here", id);
     if (shards_[id]->dense) continue;
-    if (!keys_are_good(request.keys, id)) return invalid("pull of shard {}: bad keys", id);
+    if (!range_is_good(request.keys, id)) return invalid("pull of shard {}: bad keys", id);
     if (request.keys.begin[id] == request.keys.begin[id + 1]) continue;
     bool tables_are_good = request.tables.size() == dims_.size();
     for (const float* table : request.tables) tables_are_good &= table != nullptr;

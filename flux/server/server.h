@@ -131,6 +131,7 @@ class Server final : public ServerPort, public ServerControlPort {
                                      std::span<const std::shared_ptr<RowArena>> arenas) const;
   void prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> shards, size_t i) const;
   // request.cc: whether the part of a request that concerns one shard can be used.
+  bool range_is_good(const ShardedKeys& keys, ShardId shard) const;
   bool keys_are_good(const ShardedKeys& keys, ShardId shard) const;
   bool gradient_is_good(const PushRequest& request, ShardId shard) const;
   Status check_pull(const PullRequest& request) const;

@@ -37,13 +37,13 @@ class SyncMerger {
 
  private:
   // Position of a key in keys_; a new one is put at the end.
-  uint32_t find_or_add(Key key);
+  uint32_t find_or_add(Key key, bool* added);
 
   std::span<const uint32_t> dims_;
   std::vector<Key> keys_;
   std::vector<uint32_t> counts_;
-  std::vector<std::vector<float>> tables_;
-  std::vector<uint32_t> slots_;  // open addressing: position in keys_ + 1; 0: free
+  std::vector<std::vector<float>> tables_;  // rows beyond keys_ are old
+  std::vector<uint32_t> slots_;             // open addressing: position in keys_ + 1; 0: free
   std::vector<float> dense_;
 };
 

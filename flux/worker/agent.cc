@@ -29,27 +29,26 @@ void WorkerAgent::start(std::function<void(const WorkerOutcome&)> over) {
 
 void WorkerAgent::join() {
   job_->join(options_.join, guard([this](const Result<JoinReply>& reply) {
-    if (phase_ != Phase::kJoining) return;
-    if (reply.is_ok()) {
-      heard();
-      return set_up_lanes(reply.value());
-    }
-    if (reply.status().code() != Code::kUnavailable) return fail(reply.status());
-    if (silent())
-      return fail(error(Code::kUnavailable, "{} did not answer for {:.0f} s: {}",
-                        options_.coordinator, static_cast<double>(options_.silence_ns) * 1e-9,
-                        reply.status().message()));
-    executor_->post(options_.retry_ns, guard([this] {
-      if (phase_ == Phase::kJoining) join();
-    }));
-  }));
+               if (phase_ != Phase::kJoining) return;
+               if (reply.is_ok()) {
+                 heard();
+                 return set_up_lanes(reply.value());
+               }
+               if (reply.status().code() != Code::kUnavailable) return fail(reply.status());
+               if (silent())
+                 return fail(error(
+                     Code::kUnavailable, "{} did not answer for {:.0f} s: {}", options_.coordinator,
+                     static_cast<double>(options_.silence_ns) * 1e-9, reply.status().message()));
+               executor_->post(options_.retry_ns, guard([this] {
+                                 if (phase_ == Phase::kJoining) join();
+                               }));
+             }));
 }
 
 void WorkerAgent::set_up_lanes(const JoinReply& reply) {
   joined_ = reply;
   Result<WorkerSetup> setup = set_up_(reply);
-  const Status status =
-      setup.is_ok() ? build_lanes(std::move(setup).value()) : setup.status();
+  const Status status = setup.is_ok() ? build_lanes(std::move(setup).value()) : setup.status();
   phase_ = Phase::kTraining;  // a member: it has to leave from now on
   if (!status.is_ok()) return fail(status);
   lanes_left_ = lanes_.size();
@@ -90,8 +89,8 @@ Status WorkerAgent::build_lanes(WorkerSetup setup) {
     for (const auto& port : one.servers) servers.push_back(port.get());
     ports_.push_back(std::move(one.servers));
     auto lane = std::make_shared<Lane>(options, one.executor, std::move(one.net), servers,
-                                       joined_.map.route, route_fetcher(one.executor),
-                                       store_.get(), mode_.get());
+                                       joined_.map.route, route_fetcher(one.executor), store_.get(),
+                                       mode_.get());
     store_->set_wake(i, [executor = one.executor, weak = std::weak_ptr<Lane>(lane)] {
       executor->post(0, [weak] {
         if (const auto woken = weak.lock()) woken->notify();
@@ -128,9 +127,9 @@ void WorkerAgent::tick() {
   if (reports_out_ < kReportsOutMax) {
     ++reports_out_;
     job_->report(joined_.worker, report(), guard([this](const Result<ReportAnswer>& result) {
-      --reports_out_;
-      on_report(result);
-    }));
+                   --reports_out_;
+                   on_report(result);
+                 }));
   }
   repeat_leases();
   executor_->post(TimeNs{std::max(joined_.report_every_ms, 1U)} * kMillisecond,
@@ -241,21 +240,20 @@ void WorkerAgent::say_goodbye(TimeNs backoff) {
   for (const Slot& slot : slots_)
     if (slot.open) tell(slot.request), tell(slot.extra);
   tell(told);
-  job_->leave(last, report(), status_, guard([this, told, backoff](const Status& status) {
-    if (phase_ == Phase::kOver) return;
-    const TimeNs patience = status_.is_ok() ? options_.silence_ns : options_.silence_ns / 4;
-    if (status.code() == Code::kUnavailable &&
-        executor_->now_ns() - heard_ns_ < patience) {
-      if (store_) store_->put_back(told);
-      executor_->post(backoff, guard([this, backoff] {
-        say_goodbye(std::min(backoff * 2, kBackoffMax));
+  job_->leave(
+      last, report(), status_, guard([this, told, backoff](const Status& status) {
+        if (phase_ == Phase::kOver) return;
+        const TimeNs patience = status_.is_ok() ? options_.silence_ns : options_.silence_ns / 4;
+        if (status.code() == Code::kUnavailable && executor_->now_ns() - heard_ns_ < patience) {
+          if (store_) store_->put_back(told);
+          executor_->post(
+              backoff, guard([this, backoff] { say_goodbye(std::min(backoff * 2, kBackoffMax)); }));
+          return;
+        }
+        if (!status.is_ok() && status_.is_ok() && status.code() != Code::kStale)
+          status_ = status.with_context("leaving the job");
+        over();
       }));
-      return;
-    }
-    if (!status.is_ok() && status_.is_ok() && status.code() != Code::kStale)
-      status_ = status.with_context("leaving the job");
-    over();
-  }));
 }
 
 void WorkerAgent::over() {

@@ -34,9 +34,9 @@ struct AgentOptions {
   JoinRequest join;
   std::string coordinator = "the coordinator";  // for messages: "the coordinator at host:port"
   TimeNs silence_ns = 20 * kSecond;
-  TimeNs retry_ns = 100 * kMillisecond;   // after a call that failed; doubles up to a second
-  TimeNs repeat_ns = 2 * kSecond;         // a lease that is not answered is asked for again
-  TimeNs drain_ns = 10 * kSecond;         // for other lanes, after one failed
+  TimeNs retry_ns = 100 * kMillisecond;  // after a call that failed; doubles up to a second
+  TimeNs repeat_ns = 2 * kSecond;        // a lease that is not answered is asked for again
+  TimeNs drain_ns = 10 * kSecond;        // for other lanes, after one failed
   bool report_auc = true;
 };
 

@@ -16,7 +16,8 @@ Status check_lease(const LeaseAnswer& answer, const Geometry& geometry) {
     return id.block < geometry.blocks.size() && geometry.batches_in(id.block) == batches;
   };
   if (!fits(answer.lease.id, answer.lease.batches))
-    return error(Code::kCorrupt, "the coordinator leases {} of {} batches, which its geometry lacks",
+    return error(Code::kCorrupt,
+                 "the coordinator leases {} of {} batches, which its geometry lacks",
                  to_string(answer.lease.id), answer.lease.batches);
   for (const RoundMember& member : answer.round.members)
     if (!fits(member.block, member.batches))
@@ -92,10 +93,10 @@ void WorkerAgent::send_lease(uint32_t queue, bool repeat) {
   }
   slot.sent_ns = executor_->now_ns();
   const uint64_t call = ++slot.call;
-  job_->lease(std::move(request), guard([this, queue, seq = slot.seq,
-                                         call](const Result<LeaseAnswer>& result) {
-    on_lease(queue, seq, call, result);
-  }));
+  job_->lease(std::move(request),
+              guard([this, queue, seq = slot.seq, call](const Result<LeaseAnswer>& result) {
+                on_lease(queue, seq, call, result);
+              }));
 }
 
 void WorkerAgent::on_lease(uint32_t queue, uint64_t seq, uint64_t call,
@@ -106,11 +107,12 @@ void WorkerAgent::on_lease(uint32_t queue, uint64_t seq, uint64_t call,
   if (!result.is_ok()) {
     if (result.status().code() != Code::kUnavailable) return fail(result.status());
     if (call != slot.call) return;  // a later copy is under way
-    executor_->post(slot.backoff_ns, guard([this, queue, seq, call] {
-      const Slot& again = slots_[queue];
-      if (phase_ == Phase::kTraining && again.open && again.seq == seq && again.call == call)
-        send_lease(queue, true);
-    }));
+    executor_->post(
+        slot.backoff_ns, guard([this, queue, seq, call] {
+          const Slot& again = slots_[queue];
+          if (phase_ == Phase::kTraining && again.open && again.seq == seq && again.call == call)
+            send_lease(queue, true);
+        }));
     slot.backoff_ns = std::min(slot.backoff_ns * 2, kBackoffMax);
     return;
   }
@@ -133,9 +135,9 @@ void WorkerAgent::take_answer(uint32_t queue, const LeaseAnswer& answer) {
     case LeaseAnswer::Kind::kWait: {
       const TimeNs wait = std::max(TimeNs{answer.wait_ms} * kMillisecond, 20 * kMillisecond);
       executor_->post(wait, guard([this, queue] {
-        store_->lease_over(queue);
-        pump();
-      }));
+                        store_->lease_over(queue);
+                        pump();
+                      }));
       return;
     }
     case LeaseAnswer::Kind::kEnd:
@@ -158,16 +160,17 @@ void WorkerAgent::open_block(uint32_t queue, const LeaseAnswer& answer) {
 
 void WorkerAgent::fetch_cut(uint64_t hash, TimeNs backoff) {
   job_->geometry(hash, guard([this, hash, backoff](const Result<std::string>& json) {
-    if (phase_ != Phase::kTraining && phase_ != Phase::kEnding) return;
-    if (json.is_ok()) {
-      heard();
-      return open_cut(hash, json.value());
-    }
-    if (json.status().code() != Code::kUnavailable) return fail(json.status());
-    executor_->post(backoff, guard([this, hash, backoff] {
-      if (phase_ == Phase::kTraining) fetch_cut(hash, std::min(backoff * 2, kBackoffMax));
-    }));
-  }));
+                   if (phase_ != Phase::kTraining && phase_ != Phase::kEnding) return;
+                   if (json.is_ok()) {
+                     heard();
+                     return open_cut(hash, json.value());
+                   }
+                   if (json.status().code() != Code::kUnavailable) return fail(json.status());
+                   executor_->post(backoff, guard([this, hash, backoff] {
+                                     if (phase_ == Phase::kTraining)
+                                       fetch_cut(hash, std::min(backoff * 2, kBackoffMax));
+                                   }));
+                 }));
 }
 
 void WorkerAgent::open_cut(uint64_t hash, const std::string& json) {
@@ -191,21 +194,20 @@ void WorkerAgent::open_cut(uint64_t hash, const std::string& json) {
       opened->status = data.status();
   };
   offload_->run(work, guard([this, opened, hash] {
-    if (!opened->status.is_ok()) return fail(opened->status);
-    Cut& cut = cuts_[hash];
-    cut.data = opened->data;
-    cut.used = ++uses_;
-    const std::vector<Waiting> waiting = std::exchange(cut.waiting, {});
-    for (const Waiting& one : waiting) open_in_cut(one, opened->data);
-    drop_old_cuts();
-  }));
+                  if (!opened->status.is_ok()) return fail(opened->status);
+                  Cut& cut = cuts_[hash];
+                  cut.data = opened->data;
+                  cut.used = ++uses_;
+                  const std::vector<Waiting> waiting = std::exchange(cut.waiting, {});
+                  for (const Waiting& one : waiting) open_in_cut(one, opened->data);
+                  drop_old_cuts();
+                }));
 }
 
 void WorkerAgent::drop_old_cuts() {
   while (cuts_.size() > kCutsKept) {
-    const auto oldest = std::min_element(cuts_.begin(), cuts_.end(), [](auto& a, auto& b) {
-      return a.second.used < b.second.used;
-    });
+    const auto oldest = std::min_element(
+        cuts_.begin(), cuts_.end(), [](auto& a, auto& b) { return a.second.used < b.second.used; });
     if (!oldest->second.data) return;  // still being fetched
     cuts_.erase(oldest);
   }
@@ -235,10 +237,10 @@ void WorkerAgent::open_in_cut(const Waiting& waiting, const std::shared_ptr<cons
     opened->block.steps = steps_of(round, data->geometry());
   };
   offload_->run(work, guard([this, opened, queue = waiting.queue] {
-    if (!opened->status.is_ok()) return fail(opened->status);
-    store_->add(queue, std::move(opened->block));
-    pump();
-  }));
+                  if (!opened->status.is_ok()) return fail(opened->status);
+                  store_->add(queue, std::move(opened->block));
+                  pump();
+                }));
 }
 
 }  // namespace flux

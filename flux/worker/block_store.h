@@ -35,7 +35,7 @@ struct OpenBlock {
 
 struct BlockStoreOptions {
   uint32_t lanes = 1;
-  bool by_lane = false;        // a queue for each lane
+  bool by_lane = false;         // a queue for each lane
   bool only_when_idle = false;  // lease only when everything before is finished
   uint32_t ahead = 4;           // batches per lane
 };
@@ -90,8 +90,8 @@ class BlockStore final : public BatchSource {
     uint32_t ready = 0;         // batches in `left`
     uint32_t opening = 0;       // batches of blocks being opened
     uint32_t blocks_opening = 0;
-    uint32_t unfinished = 0;    // handed out and not acknowledged
-    bool needed = false;        // a lane found it empty
+    uint32_t unfinished = 0;  // handed out and not acknowledged
+    bool needed = false;      // a lane found it empty
     bool leasing = false;
     bool signalled = false;
     bool ended = false;

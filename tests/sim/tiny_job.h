@@ -357,8 +357,7 @@ class Master final : public JobPort {
     if (stop_after > 0 && told_.size() >= stop_after) stopped = true;
     for (const EvalReport& r : reports) {
       if (evaluated[r.id]++ == 0) {
-        EXPECT_TRUE(
-            metrics.add_sparse(r.bucket, r.positive, r.negative, r.loss_sum).is_ok());
+        EXPECT_TRUE(metrics.add_sparse(r.bucket, r.positive, r.negative, r.loss_sum).is_ok());
       }
       queue_->batch_applied(r.id, executor_->now_ns());
     }

@@ -1,12 +1,11 @@
 // Workers with threads: agent, lanes and modes over real servers in this process.
-#include "flux/worker/worker_threads.h"
-
 #include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
 
 #include "flux/base/thread_executor.h"
+#include "flux/worker/worker_threads.h"
 #include "tests/sim/tiny_job.h"
 
 namespace flux {

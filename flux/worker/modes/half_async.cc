@@ -124,8 +124,7 @@ class HalfAsyncLane final : public LaneMode {
     if (!spare_ || spare_.use_count() > 1) spare_ = std::make_shared<Merged>(options_);
     const std::shared_ptr<Merged> merged = spare_;
     merged->from = std::move(from);
-    for (MergeGroup::Contribution& c : merged->from)
-      c.host->executor->post(0, std::move(c.merged));
+    for (MergeGroup::Contribution& c : merged->from) c.host->executor->post(0, std::move(c.merged));
     host_->client->push(merged_push(merged));
   }
 
