@@ -1,7 +1,8 @@
 // What a call costs: CPU time of client and server processes, over TCP and a Unix socket, beside a
 // bare loopback socket that moves the same bytes without frames or checksums. The checksum of flux
 // is always on. grpc_bench measures gRPC in the same way.
-// Usage: rpc_bench. Prints a line for people and a JSON object for each case.
+// Usage: rpc_bench [part of a name, as in "tcp large"]. Prints a line for people and a JSON object
+// for each case.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -143,12 +144,16 @@ void bench_raw(const RpcCase& c) {
 }  // namespace
 }  // namespace flux
 
-int main() {
+int main(int argc, char** argv) {
+  const std::string only = argc > 1 ? argv[1] : "";
   const std::string unix_address = fmt::format("unix:/tmp/flux-rpc-bench-{}.sock", ::getpid());
+  const auto wanted = [&](const std::string& name, const flux::bench::RpcCase& c) {
+    return (name + " " + c.name).find(only) != std::string::npos;
+  };
   for (const flux::bench::RpcCase& c : flux::bench::kRpcCases) {
-    flux::bench_flux("flux tcp", "127.0.0.1:0", c);
-    flux::bench_flux("flux unix", unix_address, c);
-    flux::bench_raw(c);
+    if (wanted("flux tcp", c)) flux::bench_flux("flux tcp", "127.0.0.1:0", c);
+    if (wanted("flux unix", c)) flux::bench_flux("flux unix", unix_address, c);
+    if (wanted("raw tcp", c)) flux::bench_raw(c);
   }
   return 0;
 }
