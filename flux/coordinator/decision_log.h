@@ -32,7 +32,8 @@ class DecisionLog {
  public:
   DecisionLog(Files* files, std::string path) : files_(files), path_(std::move(path)) {}
   Status append(const Decision& decision);
-  // Everything that was decided and not revoked; also cuts off a torn end, so that append() may follow.
+  // Everything that was decided and not revoked; also cuts off a torn end, so that append() may
+  // follow.
   Result<std::vector<Decision>> read();
   Status forget() { return files_->remove_all(path_); }
   const std::string& path() const { return path_; }

@@ -248,8 +248,8 @@ void JobMaster::State::log_verdict(const char* kind, const BatchId& id, const st
   decision.verdict = Verdict::kSkipped;
   decision.why = why;
   slowly<bool>(
-      [log = DecisionLog(files_, in_output("coordinator.log")), decision]() mutable
-      -> Result<bool> {
+      [log = DecisionLog(files_, in_output("coordinator.log")),
+       decision]() mutable -> Result<bool> {
         FLUX_RETURN_IF_ERROR(log.append(decision));
         return true;
       },

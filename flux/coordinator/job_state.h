@@ -238,7 +238,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   std::vector<ServerEntry> servers_;  // index = ServerId
   std::optional<ShardMap> map_;
   bool opened_ = false;  // every server has the job open
-  WorkerReport left_;  // sums over workers that are gone
+  WorkerReport left_;    // sums over workers that are gone
   uint64_t workers_lost_ = 0;
 
   // the pass
@@ -263,8 +263,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
 
   // saving
   bool saving_ = false;
-  // Of the checkpoint begun last. Servers answer a repeated save of a number from memory, so one that
-  // failed is not tried again under its number.
+  // Of the checkpoint begun last. Servers answer a repeated save of a number from memory, so one
+  // that failed is not tried again under its number.
   uint64_t last_number_ = 0;
   std::vector<std::function<void()>> after_save_;
   TimeNs next_checkpoint_ = 0;

@@ -46,17 +46,16 @@ void BentAdmin::marked(uint64_t incarnation, BlockId section, uint32_t blocks, b
                        std::function<void(Result<std::vector<uint32_t>>)> done) {
   if (bent_->bug != ClusterBug::kHintsTrusted)
     return inner_->marked(incarnation, section, blocks, any, std::move(done));
-  inner_->marked(incarnation, section, blocks, any,
-                 [bent = bent_, section, done = std::move(done)](
-                     Result<std::vector<uint32_t>> masks) {
-                   if (masks.is_ok())
-                     for (const BatchId& id : bent->hinted)
-                       if (id.block.pass == section.pass && id.block.epoch == section.epoch &&
-                           id.block.phase == section.phase &&
-                           id.block.block < masks.value().size())
-                         masks.value()[id.block.block] |= 1U << id.batch;
-                   done(std::move(masks));
-                 });
+  inner_->marked(
+      incarnation, section, blocks, any,
+      [bent = bent_, section, done = std::move(done)](Result<std::vector<uint32_t>> masks) {
+        if (masks.is_ok())
+          for (const BatchId& id : bent->hinted)
+            if (id.block.pass == section.pass && id.block.epoch == section.epoch &&
+                id.block.phase == section.phase && id.block.block < masks.value().size())
+              masks.value()[id.block.block] |= 1U << id.batch;
+        done(std::move(masks));
+      });
 }
 
 std::set<BatchId> logged_skips(Files* disk, const std::string& log) {
@@ -90,13 +89,12 @@ void BentAdmin::void_member(uint64_t incarnation, uint64_t round, BlockId block,
 
 void BentAdmin::save(uint64_t incarnation, std::string folder, uint64_t number,
                      std::function<void(Result<std::vector<SavedShard>>)> done) {
-  const bool bends = bent_->bug == ClusterBug::kSnapshotTorn ||
-                     bent_->bug == ClusterBug::kManifestUnaudited;
+  const bool bends =
+      bent_->bug == ClusterBug::kSnapshotTorn || bent_->bug == ClusterBug::kManifestUnaudited;
   if (!bends) return inner_->save(incarnation, std::move(folder), number, std::move(done));
   const std::string path = join_path(folder, fmt::format("{:06}", number));
   inner_->save(incarnation, std::move(folder), number,
-               [bent = bent_, path, done = std::move(done)](
-                   Result<std::vector<SavedShard>> saved) {
+               [bent = bent_, path, done = std::move(done)](Result<std::vector<SavedShard>> saved) {
                  if (saved.is_ok())
                    for (SavedShard& shard : saved.value()) bend(bent, path, &shard);
                  done(std::move(saved));

@@ -1,5 +1,6 @@
 // ClusterBug: mistakes that the cluster simulator can plant, to show that its audit finds them.
-// Each lives in a wrapper around a port, service or disk of the simulator, never in production code.
+// Each lives in a wrapper around a port, service or disk of the simulator, never in production
+// code.
 #pragma once
 
 #include <cstdint>

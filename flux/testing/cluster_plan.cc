@@ -70,8 +70,10 @@ std::string to_string(const ClusterPlan& plan) {
     passes += fmt::format("{}{} examples in {} blocks, batch {}", passes.empty() ? "" : "; ",
                           sim_geometry(p).records(), p.blocks, p.batch_size);
   return fmt::format(
-      "{} server(s), workers of {} lanes, {} shards, {}, {} pass(es) x {} epoch(s) ({}), checkpoint "
-      "every {:.1f} s; lost {:.2f} doubled {:.2f} breaks {:.3f} delay {} ms; disk fails {:.3f} dies "
+      "{} server(s), workers of {} lanes, {} shards, {}, {} pass(es) x {} epoch(s) ({}), "
+      "checkpoint "
+      "every {:.1f} s; lost {:.2f} doubled {:.2f} breaks {:.3f} delay {} ms; disk fails {:.3f} "
+      "dies "
       "{:.3f}; faults until {} s",
       plan.servers, lanes, plan.shards, plan.mode, plan.schedule.passes, plan.schedule.epochs,
       passes, plan.checkpoint_every_s, plan.net.lost, plan.net.doubled, plan.net.breaks,

@@ -39,7 +39,8 @@ class Cluster {
     while (result_.ok && !done_ && result_.steps < kStepsMax && executor().step()) {
       ++result_.steps;
       reap();
-      if (now() > context_.plan.faults_end + kFinishWithin) fail("the job does not end: " + waits());
+      if (now() > context_.plan.faults_end + kFinishWithin)
+        fail("the job does not end: " + waits());
     }
     if (result_.ok && !done_) fail("nothing happens any more, but the job is not complete");
     result_.messages = context_.net.messages();
@@ -74,8 +75,8 @@ class Cluster {
     coordinator_.reset();
     coordinator_ = std::make_unique<CoordinatorProcess>(
         &context_, random().next() | 1, [this](const JobOutcome& outcome) { finished(outcome); });
-    context_.world.tell(fmt::format("the job is started, incarnation {:x}",
-                                    coordinator_->incarnation()));
+    context_.world.tell(
+        fmt::format("the job is started, incarnation {:x}", coordinator_->incarnation()));
     finished_ = false;
     for (uint32_t i = 0; i < context_.plan.servers; ++i)
       servers_.push_back(std::make_unique<ServerProcess>(&context_, i));
@@ -174,18 +175,22 @@ class Cluster {
     worker_life_.erase(worker.get());
     bury(&worker, ended ? "is gone" : "died");
     workers_.erase(workers_.begin() + static_cast<long>(i));
-    if (mine) post(context_.world.draw(0, 3 * kSecond), [this, index, life = result_.lives] {
-      if (life == result_.lives && !job_over()) start_worker(index);
-    });
+    if (mine)
+      post(context_.world.draw(0, 3 * kSecond), [this, index, life = result_.lives] {
+        if (life == result_.lives && !job_over()) start_worker(index);
+      });
   }
   void kill_coordinator(const char* how) {
     ++result_.crashes;
     const bool was_over = job_over();
     bury(&coordinator_, how);
     finished_ = true;
-    if (!was_over) coordinator_gone();
-    else if (!complete_) coordinator_gone();
-    else post(kEndWithin, [this] { all_ended(); });
+    if (!was_over)
+      coordinator_gone();
+    else if (!complete_)
+      coordinator_gone();
+    else
+      post(kEndWithin, [this] { all_ended(); });
   }
 
   // --- faults ---
@@ -267,9 +272,7 @@ class Cluster {
   }
 
   // --- the audit ---
-  void read_decisions() {
-    context_.audit.set_skipped(logged_skips(&context_.eye, kDecisionLog));
-  }
+  void read_decisions() { context_.audit.set_skipped(logged_skips(&context_.eye, kDecisionLog)); }
   void written(const std::string& path) {
     if (!path.ends_with("/manifest.json")) return;
     ++result_.checkpoints;
@@ -290,8 +293,7 @@ class Cluster {
     }
     const auto checkpoints = context_.eye.list(join_path(kSimOutput, "checkpoints"));
     if (checkpoints.empty()) return fail("the job is complete, but there is no checkpoint");
-    const std::string newest =
-        join_path(join_path(kSimOutput, "checkpoints"), checkpoints.back());
+    const std::string newest = join_path(join_path(kSimOutput, "checkpoints"), checkpoints.back());
     const std::string wrong =
         context_.audit.check_checkpoint(&context_.eye, newest, context_.plan.schedule.passes);
     if (!wrong.empty()) fail("the job is complete, but " + wrong);
@@ -316,9 +318,8 @@ class Cluster {
       const Server* live =
           server && coordinator_ ? server->server(coordinator_->incarnation()) : nullptr;
       if (live == nullptr) continue;
-      const ShardId shard = live->owned().empty()
-                                ? 0
-                                : live->owned()[random().below(live->owned().size())];
+      const ShardId shard =
+          live->owned().empty() ? 0 : live->owned()[random().below(live->owned().size())];
       if (!live->owns(shard)) continue;
       const std::string wrong = context_.audit.check(live->image(shard));
       if (!wrong.empty()) fail(wrong);

@@ -152,8 +152,7 @@ std::string ShardAudit::check_checkpoint(Files* files, const std::string& folder
     if (!image.is_ok()) return image.status().message();
     if (image.value().replica.shard() != s)
       return fmt::format("{}: file {} holds shard {}", path, s, image.value().replica.shard());
-    std::string wrong =
-        check_complete(image.value(), static_cast<uint32_t>(m.closed.size()));
+    std::string wrong = check_complete(image.value(), static_cast<uint32_t>(m.closed.size()));
     if (!wrong.empty()) return fmt::format("{}: {}", folder, wrong);
     std::vector<std::optional<Verdict>> verdicts;
     for (const KnownBatch& batch : batches_)

@@ -216,8 +216,8 @@ void SimNet::deliver(const std::shared_ptr<Link>& link, const std::shared_ptr<Me
     answer(link, *message, status, reply);
   });
   if (!endpoint->service->allows(message->role, message->verb)) {
-    respond.fail(invalid("role {} may not use verb {}", peer_role_name(message->role),
-                         message->verb));
+    respond.fail(
+        invalid("role {} may not use verb {}", peer_role_name(message->role), message->verb));
     return;
   }
   RpcRequest request;
@@ -231,8 +231,8 @@ void SimNet::deliver(const std::shared_ptr<Link>& link, const std::shared_ptr<Me
   endpoint->service->handle(std::move(request), std::move(respond));
 }
 
-void SimNet::answer(const std::shared_ptr<Link>& link, const Message& request,
-                    const Status& status, const RpcAnswer& answer) {
+void SimNet::answer(const std::shared_ptr<Link>& link, const Message& request, const Status& status,
+                    const RpcAnswer& answer) {
   if (!link->endpoint->open || !link->endpoint->node->alive()) return;  // the dead say nothing
   auto reply = std::make_shared<Message>();
   reply->bytes.control = answer.control;

@@ -24,8 +24,8 @@ class SimReader final : public BlockReader {
     out->slots = kSimSlots;
     out->dense = kSimDense;
     for (uint32_t i = 0; i < out->size; ++i) {
-      const uint64_t record = geometry_->blocks[block_].first_record +
-                              order_[batch * geometry_->batch_size + i];
+      const uint64_t record =
+          geometry_->blocks[block_].first_record + order_[batch * geometry_->batch_size + i];
       out->labels.push_back(hash_pair(record, pass_) % 2 == 0 ? 1.0F : 0.0F);
       out->dense_values.push_back(hash_uniform(record, pass_, 0) - 0.5F);
       out->keys.push_back(sim_own_key(pass_, record));

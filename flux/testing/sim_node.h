@@ -28,8 +28,9 @@ class SimWorld {
   TimeNs now_ns() const { return executor_.now_ns(); }
   // Uniform in [low, high).
   TimeNs draw(TimeNs low, TimeNs high) {
-    return high <= low ? low
-                       : low + static_cast<TimeNs>(random().below(static_cast<uint64_t>(high - low)));
+    return high <= low
+               ? low
+               : low + static_cast<TimeNs>(random().below(static_cast<uint64_t>(high - low)));
   }
   // Adds a fact to the trace; equal runs have equal traces.
   void trace(uint64_t fact) {

@@ -104,8 +104,8 @@ void SimProcess::end(const Status& status) {
   if (over_) return;
   over_ = true;
   status_ = status;
-  context_->world.tell(fmt::format("{} ends{}{}", name(), status.is_ok() ? "" : ": ",
-                                   status.message()));
+  context_->world.tell(
+      fmt::format("{} ends{}{}", name(), status.is_ok() ? "" : ": ", status.message()));
 }
 
 // --- coordinator ---
@@ -115,8 +115,7 @@ CoordinatorProcess::CoordinatorProcess(ClusterContext* context, uint64_t incarna
     : SimProcess(context, "coordinator"),
       incarnation_(incarnation),
       finished_(std::move(finished)),
-      bent_{context->bug, node_.get(), &context->facts, 0,  {},
-            {},           {},          &context->eye,   kDecisionLog},
+      bent_{context->bug, node_.get(), &context->facts, 0, {}, {}, {}, &context->eye, kDecisionLog},
       shadow_(&files_, &bent_) {
   if (!context->healed && context->plan.lie > 0) bent_.lies = 0.1;
   master_ = std::make_unique<JobMaster>(
@@ -193,8 +192,8 @@ JobMasterOptions CoordinatorProcess::make_options() const {
 
 std::shared_ptr<ServerAdminPort> CoordinatorProcess::reach(const std::string& address) {
   const auto held = std::make_shared<HeldAdmin>(
-      context_->net.connect(node_.get(), address, PeerRole::kCoordinator), node_.get(),
-      draw_seed(), &bent_);
+      context_->net.connect(node_.get(), address, PeerRole::kCoordinator), node_.get(), draw_seed(),
+      &bent_);
   return std::shared_ptr<ServerAdminPort>(held, &held->bent);
 }
 
@@ -230,8 +229,7 @@ ServerProcess::ServerProcess(ClusterContext* context, uint32_t index)
   ServerServiceOptions options;
   options.slow = [this](std::function<void()> task) {
     slow_.push_back(std::move(task));
-    if (slow_.size() == 1)
-      node_->post(context_->world.draw(0, kSlowWork), [this] { run_slow(); });
+    if (slow_.size() == 1) node_->post(context_->world.draw(0, kSlowWork), [this] { run_slow(); });
     return true;
   };
   options.data = watched_.get();
@@ -332,9 +330,9 @@ WorkerProcess::WorkerProcess(ClusterContext* context, uint32_t index)
   options.silence_ns = kSilence;
   options.drain_ns = 5 * kSecond;
   options.report_auc = false;
-  agent_ = std::make_unique<WorkerAgent>(
-      options, node_.get(), job_.get(), &offload_, &driver_,
-      [this](const JoinReply& joined) { return set_up(joined); });
+  agent_ =
+      std::make_unique<WorkerAgent>(options, node_.get(), job_.get(), &offload_, &driver_,
+                                    [this](const JoinReply& joined) { return set_up(joined); });
   agent_->start([this](const WorkerOutcome& outcome) { end(outcome.status); });
 }
 
@@ -361,8 +359,8 @@ Result<WorkerSetup> WorkerProcess::set_up(const JoinReply& joined) {
   setup.lane.client.parameters = shape.parameters;
   setup.lane.client.session.answer_timeout_ns = 300 * kMillisecond;
   setup.lane.client.session.timeout_max_ns = 2 * kSecond;
-  setup.lane.client.session.pushes_max = 1 + static_cast<uint32_t>(
-                                                 context_->world.random().below(4));
+  setup.lane.client.session.pushes_max =
+      1 + static_cast<uint32_t>(context_->world.random().below(4));
   setup.lane.client.pull_deadline_ns = 20 * kSecond;
   for (uint32_t lane = 0; lane < plan.lanes[index_]; ++lane) {
     LaneSetup one;

@@ -67,8 +67,8 @@ void WatchedServer::check(const Seen& seen, const PushReply& reply) {
 void WatchedServer::check_applied(const Seen& seen, size_t i, const ShardAnswer& answer,
                                   const ShardReplica& replica) {
   if (seen.epochs[i] != replica.epoch())
-    return facts_->fail(fmt::format("shard {}: a write of an older epoch was accepted",
-                                    answer.shard));
+    return facts_->fail(
+        fmt::format("shard {}: a write of an older epoch was accepted", answer.shard));
   for (const BatchId& id : seen.claim.ids) {
     if (!replica.ledger().find(id))
       return facts_->fail(fmt::format("shard {} answered {} for {}, which its ledger lacks",
@@ -157,7 +157,8 @@ bool is_current(const Server* server, const PushRequest& request) {
 
 PushReply forged(const PushRequest& request) {
   PushReply reply;
-  for (const ShardId shard : request.shards) reply.answers.push_back({shard, Answer::kApplied, 1, {}});
+  for (const ShardId shard : request.shards)
+    reply.answers.push_back({shard, Answer::kApplied, 1, {}});
   return reply;
 }
 
@@ -253,7 +254,8 @@ void BuggyServer::push_duplicates(const PushRequest& request, const PushDone& do
     });
     if (again.shards.empty()) return done(reply);
     PushRequest other = again.request;
-    for (BatchId& id : other.claim.ids) id.block.epoch = static_cast<uint16_t>(id.block.epoch + 100);
+    for (BatchId& id : other.claim.ids)
+      id.block.epoch = static_cast<uint16_t>(id.block.epoch + 100);
     inner_->push(other, [done, reply](const PushReply&) { done(reply); });
   });
 }

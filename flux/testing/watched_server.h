@@ -27,7 +27,7 @@ struct ClusterFacts {
   bool stale = false;  // the message in hand belongs to a former life, and a planted bug hid that
   // By incarnation, shard and batch: the operation that applied it.
   std::map<std::tuple<uint64_t, ShardId, BatchId>, uint64_t> applied;
-  std::set<std::tuple<uint64_t, uint64_t, BlockId>> voided;       // incarnation, round, block
+  std::set<std::tuple<uint64_t, uint64_t, BlockId>> voided;        // incarnation, round, block
   uint64_t pushes = 0, duplicates = 0, partials = 0, refused = 0;  // answers seen
 };
 
