@@ -8,7 +8,8 @@ export JOBS
 
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
-.PHONY: help deps build run test slow bench bench-table asan tsan fmt fmt-check tidy clean
+SEEDS ?= 100000
+.PHONY: help deps build run test sim slow bench bench-table asan tsan fmt fmt-check tidy clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +43,9 @@ asan:  ## unit and simulator tests under the address and undefined-behaviour san
 tsan:  ## unit and simulator tests under the thread sanitizer
 	@tools/deps.sh build test
 	@tools/test.sh tsan
+
+sim: build  ## SEEDS (default 100000) simulated clusters under faults, on all cores
+	build/flux sim --seeds 1..$(SEEDS)
 
 slow:  ## the slow tests, such as fifty kills in a row
 	@tools/deps.sh build test

@@ -46,9 +46,10 @@ void JobMaster::State::save(bool closing, Then then) {
     next();
   };
   const uint64_t point = queue_ ? queue_->mark_point() : 0;
-  slowly<uint64_t>([this, self = shared_from_this()] { return store().begin(); },
+  slowly<uint64_t>([this, self = shared_from_this()] { return store().begin(last_number_); },
                    [this, closing, finished, point](const Result<uint64_t>& number) {
                      if (!number.is_ok()) return finished(number.status());
+                     last_number_ = number.value();
                      using Saved = std::vector<SavedShard>;
                      fan_out<Saved>(
                          server_names(),

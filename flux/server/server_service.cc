@@ -97,7 +97,7 @@ void ServerService::State::pull(const RpcRequest& request, Responder respond) {
     job->bytes_out.fetch_add(work->wire.reply_bytes(), std::memory_order_relaxed);
     answer->reply(std::move(reply));
   };
-  job->job->server()->pull(work->wire.request, done);
+  data_of(*job)->pull(work->wire.request, done);
 }
 
 void ServerService::State::push(const RpcRequest& request, Responder respond) {
@@ -121,7 +121,7 @@ void ServerService::State::push(const RpcRequest& request, Responder respond) {
     job->bytes_out.fetch_add(control.size(), std::memory_order_relaxed);
     answer->reply(message_answer(std::move(control)));
   };
-  job->job->server()->push(work->request, done);
+  data_of(*job)->push(work->request, done);
 }
 
 }  // namespace flux
