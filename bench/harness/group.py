@@ -105,4 +105,3 @@ def run(
     finally:
         for child in children:
             child.close()
-

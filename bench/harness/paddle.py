@@ -28,9 +28,7 @@ def free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def members(
-    command: list[str], servers: int, workers: int, ports: list[int]
-) -> list[group.Member]:
+def members(command: list[str], servers: int, workers: int, ports: list[int]) -> list[group.Member]:
     """Processes with the variables that paddle.distributed.launch gives them."""
     ends = [f"{HOST}:{port}" for port in ports]
     common = {

@@ -27,7 +27,7 @@ def _call(command: list[str], hint: str) -> None:
 
 
 def version_of(python: Path) -> str:
-    """"3.10" of an interpreter; empty when it does not start, as a shim of pyenv may not."""
+    """ "3.10" of an interpreter; empty when it does not start, as a shim of pyenv may not."""
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     try:
         done = subprocess.run(

@@ -157,11 +157,15 @@ class Watch:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Watch:
+        self.scan()  # at once, as a child may end before the thread gets its turn
         self._thread.start()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._stop.set()
         self._thread.join()
@@ -176,18 +180,16 @@ class Watch:
 
     def _run(self) -> None:
         count = 0
-        while True:
+        while not self._stop.wait(INTERVAL_S):
+            count += 1
             if count % SCAN_EVERY == 0:
-                self._scan()
+                self.scan()
             for track in self.tracks.values():
                 track.sample()
-            count += 1
-            if self._stop.wait(INTERVAL_S):
-                return
 
-    def _scan(self) -> None:
+    def scan(self) -> None:
         """Finds new descendants. A parent has a smaller number, as a rule, so comes first."""
-        pids = sorted(int(name) for name in os.listdir(PROC) if name.isdigit())
+        pids = sorted(int(path.name) for path in PROC.iterdir() if path.name.isdigit())
         self._strangers.intersection_update(pids)
         for pid in pids:
             if pid in self.tracks or pid in self._strangers:

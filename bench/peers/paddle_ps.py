@@ -65,9 +65,7 @@ def parts(folder: Path) -> list[Path]:
 
 def in_memory(model: Model, folder: Path, threads: int) -> Any:
     dataset = paddle.distributed.InMemoryDataset()
-    dataset.init(
-        batch_size=BATCH, thread_num=threads, use_var=model.inputs(), pipe_command="cat"
-    )
+    dataset.init(batch_size=BATCH, thread_num=threads, use_var=model.inputs(), pipe_command="cat")
     files = parts(folder)[fleet.worker_index() :: fleet.worker_num()]
     dataset.set_filelist([str(path) for path in files])
     dataset.load_into_memory()
