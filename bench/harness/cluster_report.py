@@ -21,6 +21,17 @@ COSTS = (
 # Rows of the second table: those in fp32 that differ only in who runs where.
 COST_KEYS = ("embedded_fp32", "cluster_fp32", "cluster_two")
 
+# What each row is held against: the same arithmetic in one process. The wire's form is not that.
+ONE_PROCESS = {
+    "embedded_fp32": "embedded_fp32",
+    "embedded_bf16": "embedded_bf16",
+    "cluster_fp32": "embedded_fp32",
+    "cluster_bf16": "embedded_bf16",
+    "cluster_wire_fp16": "embedded_fp32",
+    "cluster_wire_bf16": "embedded_fp32",
+    "cluster_two": "embedded_fp32",
+}
+
 
 def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
@@ -50,9 +61,6 @@ def figure_cells(series: Series, table: Table, examples: int) -> tuple[str, ...]
     if not series.samples:
         why = "skipped" if series.skipped else "failed"
         return (row.system, row.setup, why, *[""] * (len(FIGURES) - 3))
-    embedded = "embedded_bf16" if row.key.endswith("_bf16") else "embedded_fp32"
-    if row.key == "cluster_wire_bf16":
-        embedded = "embedded_fp32"  # its arithmetic is fp32
     sent = series.middle(_to_servers)
     got = series.middle(_from_servers)
     others = series.others_cores()
@@ -62,7 +70,7 @@ def figure_cells(series: Series, table: Table, examples: int) -> tuple[str, ...]
         f"{series.speed():,.0f}",
         f"{series.best():,.0f}",
         _number(table.ratio(row.key, cluster.PADDLE, row.threads), ".2f"),
-        _number(table.ratio(row.key, embedded, row.threads), ".2f"),
+        _number(table.ratio(row.key, ONE_PROCESS.get(row.key, ""), row.threads), ".2f"),
         _number(series.auc(), ".5f"),
         _number(cluster.per_million(series, examples, "server"), ".2f"),
         _number(_worker_cpu(series, examples), ".2f"),
@@ -89,13 +97,17 @@ def cost_cells(series: Series, examples: int) -> tuple[str, ...]:
 
 
 def _reasons(all_series: Sequence[Series]) -> list[str]:
+    """Why rows have no figures; those that failed alike are named together."""
     text = []
+    failures: dict[str, list[str]] = {}
     for series in all_series:
         name = f"{series.row.system}, {series.row.setup}"
         if series.skipped:
             text.append(f"skipped: {name}: {series.skipped}")
         if series.failure:
-            text += [f"failed: {name}", "```", series.failure, "```"]
+            failures.setdefault(series.failure, []).append(name)
+    for failure, names in failures.items():
+        text += [f"failed: {'; '.join(names)}", "```", failure, "```"]
     return text
 
 
@@ -106,8 +118,9 @@ def render(table: Table, examples: int) -> list[str]:
     text = [
         "## Cluster: 1 server + 1 worker against Paddle's parameter server and one process",
         "x N: threads of each worker; all processes of a row share as many cores as threads train. "
-        "CPU: seconds of all processes of a role per million examples. B/ex: bytes on the wire to "
-        "and from the servers per example trained. Paddle's time is training alone, from memory.",
+        "CPU: seconds of all processes of a role per million examples; of one process, with all "
+        "roles, under worker. B/ex: bytes on the wire to and from the servers per example trained. "
+        "Paddle's time is training alone, from memory.",
         "",
     ]
     rows = [figure_cells(series, table, examples) for series in table.series]
