@@ -9,7 +9,7 @@ packages() {
   case $1 in
     build) echo g++ cmake ninja-build ccache pkg-config libdnnl-dev ocl-icd-opencl-dev \
       opencl-headers libyaml-cpp-dev libcli11-dev libfmt-dev nlohmann-json3-dev libxxhash-dev \
-      zlib1g-dev ;;
+      libprotobuf-dev protobuf-compiler zlib1g-dev libasio-dev libssl-dev ;;
     test) echo libgtest-dev python3 ;;
     fmt) echo clang-format-14 ;;
     tidy) echo clang-tidy-14 libomp-14-dev python3-venv git ;;

@@ -79,6 +79,9 @@ struct WorkerReport {
 struct LeaseRequest {
   WorkerId worker = 0;
   uint32_t lane = 0;  // of a lane in sync mode; else 0
+  // Rises with every new request of this (worker, lane); a repeat of one whose answer may be lost
+  // has the same number and gets the same answer, so that a lost reply loses no block.
+  uint64_t seq = 0;
   std::vector<BatchId> applied;  // every shard acknowledged these
   std::vector<EvalReport> evaluated;
 };

@@ -1,9 +1,12 @@
 // What a server does for workers: pull and push, one request per server and batch.
 //
-// Requests point at the caller's memory (no copies in one process; spans on the wire later), which
-// must stay untouched until `done` is called. Sparse shards are 0..S-1 and hold the rows of every
-// table whose keys hash there; dense shards follow, each a range of the flat dense vector.
-// Threads: any; `done` may be called before the method returns, or on another thread.
+// Requests point at the caller's memory (no copies in one process; spans of a frame over a
+// network): keys, counts, rows and dense floats must stay untouched until `done` is called; the
+// request itself and the lists in it (shards, epochs, tables, step) only until the method returns.
+// Sparse shards are 0..S-1 and hold the rows of every table whose keys hash there; dense shards
+// follow, each a range of the flat dense vector (api/dense_shards.h).
+// Threads: any; `done` is called once, perhaps before the method returns, perhaps on another
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +25,10 @@ namespace flux {
 struct ShardedKeys {
   const uint64_t* keys = nullptr;
   const uint32_t* begin = nullptr;  // [sparse shards + 1]
+  // Of a request that a stranger made: the number of keys. Ranges are checked against it then, and
+  // every key against its shard.
+  uint32_t limit = kTrusted;
+  static constexpr uint32_t kTrusted = ~0U;
 };
 
 struct PullRequest {
@@ -30,10 +37,14 @@ struct PullRequest {
   ShardedKeys keys;          // the same for every table
   std::span<float*> tables;  // table t: rows -> tables[t] + position * dim
   float* dense = nullptr;    // flat dense vector; null: not wanted
+  // Instead of `dense`: where the range of each dense shard goes; null: not wanted.
+  std::span<float* const> dense_parts = {};
 };
 
 struct PullReply {
-  Status status;  // kStale: another incarnation
+  // kStale: another incarnation; kUnavailable: a shard is not served here (refresh the map);
+  // kInvalid: no honest request.
+  Status status;
 };
 
 struct PushRequest {
@@ -41,10 +52,11 @@ struct PushRequest {
   std::span<const ShardId> shards;
   std::span<const ShardEpoch> epochs;
   ShardedKeys keys;
-  const uint32_t* counts = nullptr;      // occurrences of each key
-  std::span<const float* const> tables;  // gradients as the pulled rows lie
-  const float* dense = nullptr;          // gradient of the flat dense vector
-  uint64_t examples = 0;                 // in the batches claimed
+  const uint32_t* counts = nullptr;                // occurrences of each key
+  std::span<const float* const> tables;            // gradients as the pulled rows lie
+  const float* dense = nullptr;                    // gradient of the flat dense vector
+  std::span<const float* const> dense_parts = {};  // instead of `dense`: of each dense shard
+  uint64_t examples = 0;                           // in the batches claimed
   // Sync mode: the step that this push is a part of. It is answered when the step is poured.
   const SyncStep* step = nullptr;
 };

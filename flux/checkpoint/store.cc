@@ -11,20 +11,20 @@ namespace {
 constexpr const char* kManifestName = "manifest.json";
 constexpr uint64_t kManifestMax = 256ULL << 20;
 
-// A whole file of the size that the manifest says, and no other.
-Result<std::string> read_sized(const std::string& path, uint64_t bytes) {
-  constexpr uint64_t kSlack = 4096;  // so that a file a little too long is told as such
-  FLUX_ASSIGN_OR_RETURN(std::string content, read_whole_file(path, bytes + kSlack));
-  if (content.size() != bytes)
-    return error(Code::kCorrupt, "{}: {} bytes, the manifest says {}", path, content.size(), bytes);
-  return content;
-}
-
 bool is_number(const std::string& name) {
   return name.size() >= 6 && name.size() <= 12 &&
          std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 }  // namespace
+
+// A whole file of the size that the manifest says, and no other.
+Result<std::string> CheckpointStore::read_sized(const std::string& path, uint64_t bytes) const {
+  constexpr uint64_t kSlack = 4096;  // so that a file a little too long is told as such
+  FLUX_ASSIGN_OR_RETURN(std::string content, files_->read(path, bytes + kSlack));
+  if (content.size() != bytes)
+    return error(Code::kCorrupt, "{}: {} bytes, the manifest says {}", path, content.size(), bytes);
+  return content;
+}
 
 std::string CheckpointStore::path_of(uint64_t number) const {
   return join_path(folder_, fmt::format("{:06}", number));
@@ -32,28 +32,29 @@ std::string CheckpointStore::path_of(uint64_t number) const {
 
 std::vector<uint64_t> CheckpointStore::committed() const {
   std::vector<uint64_t> numbers;
-  for (const std::string& name : list_folder(folder_))
-    if (is_number(name) && path_exists(join_path(join_path(folder_, name), kManifestName)))
+  for (const std::string& name : files_->list(folder_))
+    if (is_number(name) && files_->exists(join_path(join_path(folder_, name), kManifestName)))
       numbers.push_back(std::stoull(name));
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
 
 bool CheckpointStore::is_committed(uint64_t number) const {
-  return path_exists(join_path(path_of(number), kManifestName));
+  return files_->exists(join_path(path_of(number), kManifestName));
 }
 
 Status CheckpointStore::remove_leftovers() const {
-  for (const std::string& name : list_folder(folder_)) {
+  for (const std::string& name : files_->list(folder_)) {
     const std::string path = join_path(folder_, name);
-    if (name.ends_with(kTemporarySuffix)) FLUX_RETURN_IF_ERROR(remove_all(path));
+    if (name.ends_with(kTemporarySuffix)) FLUX_RETURN_IF_ERROR(files_->remove_all(path));
     if (!is_number(name)) continue;
-    if (!path_exists(join_path(path, kManifestName))) {
-      FLUX_RETURN_IF_ERROR(remove_all(path));
+    if (!files_->exists(join_path(path, kManifestName))) {
+      FLUX_RETURN_IF_ERROR(files_->remove_all(path));
       continue;
     }
-    for (const std::string& file : list_folder(path))
-      if (file.ends_with(kTemporarySuffix)) FLUX_RETURN_IF_ERROR(remove_all(join_path(path, file)));
+    for (const std::string& file : files_->list(path))
+      if (file.ends_with(kTemporarySuffix))
+        FLUX_RETURN_IF_ERROR(files_->remove_all(join_path(path, file)));
   }
   return Status::ok();
 }
@@ -78,7 +79,7 @@ Result<Manifest> CheckpointStore::load_newest() const {
 
 Result<Manifest> CheckpointStore::load(uint64_t number) const {
   const std::string path = join_path(path_of(number), kManifestName);
-  auto text = read_whole_file(path, kManifestMax);
+  auto text = files_->read(path, kManifestMax);
   if (!text.is_ok()) return add_advice(text.status(), number);
   auto manifest = decode_manifest(path, text.value());
   if (!manifest.is_ok()) return add_advice(manifest.status(), number);
@@ -100,47 +101,60 @@ Result<std::string> CheckpointStore::read(const Manifest& manifest, const FileIn
 
 Result<ShardImage> CheckpointStore::read_shard(const Manifest& manifest, size_t shard) const {
   const ShardEntry& entry = manifest.shards[shard];
-  const std::string path = join_path(path_of(manifest.number), entry.file.name);
-  auto content = read_sized(path, entry.file.bytes);
-  if (!content.is_ok()) return add_advice(content.status(), manifest.number);
-  auto image = decode_shard(path, content.value());
-  if (!image.is_ok()) return add_advice(image.status(), manifest.number);
-  const ShardReplica& replica = image.value().replica;
-  if (hash_bytes(content.value()) != entry.file.hash || replica.op() != entry.op ||
-      replica.stream_hash() != entry.stream_hash)
-    return add_advice(error(Code::kCorrupt, "{}: not the file that the manifest names", path),
+  FLUX_ASSIGN_OR_RETURN(ShardImage image, read_shard(manifest.number, entry.file));
+  if (image.replica.op() != entry.op || image.replica.stream_hash() != entry.stream_hash)
+    return add_advice(error(Code::kCorrupt, "{}: not the file that the manifest names",
+                            join_path(path_of(manifest.number), entry.file.name)),
                       manifest.number);
+  return image;
+}
+
+Result<ShardImage> CheckpointStore::read_shard(uint64_t number, const FileInfo& file) const {
+  if (file.name.empty() || file.name.find('/') != std::string::npos || file.name == "..")
+    return invalid("'{}' is not the name of a shard file", file.name);
+  const std::string path = join_path(path_of(number), file.name);
+  auto content = read_sized(path, file.bytes);
+  if (!content.is_ok()) return add_advice(content.status(), number);
+  auto image = decode_shard(path, content.value());  // first: it finds the offset of a bad byte
+  if (!image.is_ok()) return add_advice(image.status(), number);
+  if (hash_bytes(content.value()) != file.hash)
+    return add_advice(error(Code::kCorrupt, "{}: not the file that the manifest names", path),
+                      number);
   return image;
 }
 
 Result<uint64_t> CheckpointStore::begin() const {
   const std::vector<uint64_t> numbers = committed();
   const uint64_t number = numbers.empty() ? 1 : numbers.back() + 1;
-  FLUX_RETURN_IF_ERROR(remove_all(path_of(number)));
-  FLUX_RETURN_IF_ERROR(make_folders(path_of(number)));
+  FLUX_RETURN_IF_ERROR(files_->remove_all(path_of(number)));
+  FLUX_RETURN_IF_ERROR(files_->make_folders(path_of(number)));
   return number;
 }
 
 Result<FileInfo> CheckpointStore::add(uint64_t number, const std::string& name,
                                       std::string_view content) const {
-  FLUX_RETURN_IF_ERROR(write_file_synced(join_path(path_of(number), name), content));
+  FLUX_RETURN_IF_ERROR(files_->write_synced(join_path(path_of(number), name), content));
   return FileInfo{name, content.size(), hash_bytes(content)};
 }
 
 Status CheckpointStore::commit(const Manifest& manifest) const {
   const std::string path = path_of(manifest.number);
-  FLUX_RETURN_IF_ERROR(sync_folder(path));
+  FLUX_RETURN_IF_ERROR(files_->sync_folder(path));
   FLUX_RETURN_IF_ERROR(
-      write_file_atomic(join_path(path, kManifestName), encode_manifest(manifest)));
-  return sync_folder(folder_);
+      files_->write_atomic(join_path(path, kManifestName), encode_manifest(manifest)));
+  return files_->sync_folder(folder_);
+}
+
+Status CheckpointStore::abandon(uint64_t number) const {
+  return files_->remove_all(path_of(number));
 }
 
 Status CheckpointStore::prune(uint32_t keep) const {
   const std::vector<uint64_t> numbers = committed();
   for (size_t i = 0; i + keep < numbers.size(); ++i) {
     // The manifest goes first: what remains of a half-removed checkpoint is a leftover.
-    FLUX_RETURN_IF_ERROR(remove_all(join_path(path_of(numbers[i]), kManifestName)));
-    FLUX_RETURN_IF_ERROR(remove_all(path_of(numbers[i])));
+    FLUX_RETURN_IF_ERROR(files_->remove_all(join_path(path_of(numbers[i]), kManifestName)));
+    FLUX_RETURN_IF_ERROR(files_->remove_all(path_of(numbers[i])));
   }
   return Status::ok();
 }

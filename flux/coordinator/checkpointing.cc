@@ -2,8 +2,6 @@
 
 #include <ctime>
 
-#include "flux/storage/atomic_file.h"
-
 namespace flux {
 namespace {
 
@@ -63,7 +61,7 @@ Result<Manifest> write_checkpoint(const CheckpointStore& store, const std::strin
                                   const Geometry* geometry, const PassToClose* closing) {
   FLUX_ASSIGN_OR_RETURN(base.number, store.begin());
   const auto abandon = [&](const Status& status) {
-    const Status ignored = remove_all(store.path_of(base.number));
+    const Status ignored = store.abandon(base.number);
     (void)ignored;  // a leftover without a manifest is removed at the next start anyway
     return status;
   };

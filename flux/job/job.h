@@ -46,7 +46,10 @@ struct Job {
   OptimizerOptions dense_optimizer{.rule = "adam", .lr = 0.001F};
   std::vector<NodeSpec> layers;  // with origins
 
-  uint32_t pull_ahead = 0;         // batches
+  std::string mode = "async";      // async | half_async | sync
+  uint32_t pull_ahead = 0;         // staleness bound of pulls: batches
+  uint32_t push_in_flight = 4;     // staleness bound of pushes: not yet acknowledged
+  std::string wire = "fp32";       // fp32 | fp16 | bf16: numbers between workers and servers
   double checkpoint_every_s = 60;  // 0: only at the end of a pass
   uint32_t checkpoint_keep = 2;
 };

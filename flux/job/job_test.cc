@@ -58,6 +58,9 @@ TEST(Job, EveryFieldHasItsDefault) {
   EXPECT_EQ(job.dense_optimizer.rule, "adam");
   EXPECT_EQ(job.dense_optimizer.lr, 0.001F);
   EXPECT_EQ(job.pull_ahead, 0U);
+  EXPECT_EQ(job.mode, "async");
+  EXPECT_EQ(job.push_in_flight, 4U);
+  EXPECT_EQ(job.wire, "fp32");
   EXPECT_EQ(job.checkpoint_every_s, 60);
   EXPECT_EQ(job.checkpoint_keep, 2U);
 }
@@ -100,6 +103,9 @@ model:
     - {name: loss, op: logistic_loss, inputs: [e, label]}
 dense_optimizer: {rule: sgd, lr: 0.25}
 pull_ahead: 6
+mode: half_async
+push_in_flight: 9
+wire: bf16
 checkpoint: {every_s: 0.5, keep: 9}
 )");
   EXPECT_EQ(job.name, "all");
@@ -130,6 +136,9 @@ checkpoint: {every_s: 0.5, keep: 9}
   EXPECT_EQ(job.dense_optimizer.rule, "sgd");
   EXPECT_EQ(job.dense_optimizer.lr, 0.25F);
   EXPECT_EQ(job.pull_ahead, 6U);
+  EXPECT_EQ(job.mode, "half_async");
+  EXPECT_EQ(job.push_in_flight, 9U);
+  EXPECT_EQ(job.wire, "bf16");
   EXPECT_EQ(job.checkpoint_every_s, 0.5);
   EXPECT_EQ(job.checkpoint_keep, 9U);
 }

@@ -191,6 +191,36 @@ void add_schedule_fields(Section* s) {
       .between(0, 65'536);
 }
 
+// When rows are pulled and gradients pushed, and how both travel.
+void add_traffic_fields(Section* s) {
+  using D = JobDraft;
+  s->value<D>(
+       "mode", [](D & d) -> auto& { return d.job.mode; },
+       "When gradients are merged. async: each thread pushes its own batch; half_async: the "
+       "threads of a worker merge a batch each into one push; sync: all threads of all workers "
+       "merge every step.")
+      .one_of({"async", "half_async", "sync"})
+      .tried_as({"training_mode", "strategy"});
+  s->value<D>(
+       "pull_ahead", [](D & d) -> auto& { return d.job.pull_ahead; },
+       "Staleness bound of pulls: batches of a thread whose rows are pulled before they are "
+       "needed. Faster, but rows are up to that many batches old.")
+      .between(0, 64)
+      .tried_as({"prefetch", "staleness"});
+  s->value<D>(
+       "push_in_flight", [](D & d) -> auto& { return d.job.push_in_flight; },
+       "Staleness bound of pushes: pushes of a thread that servers have not acknowledged yet; "
+       "at this many it waits before it trains on.")
+      .between(1, 64)
+      .tried_as({"pushes_max", "push_ahead", "in_flight"});
+  s->value<D>(
+       "wire", [](D & d) -> auto& { return d.job.wire; },
+       "Numbers on the wire between workers and servers: rows, gradients and dense weights. fp16 "
+       "and bf16 halve the traffic; tables and optimizers stay fp32.")
+      .one_of({"fp32", "fp16", "bf16"})
+      .tried_as({"wire_precision", "wire_type", "compression"});
+}
+
 Section make_job_section() {
   using D = JobDraft;
   static const Section data = make_data_section();
@@ -214,12 +244,7 @@ Section make_job_section() {
        "dense_optimizer", &optimizer, [](D & d) -> auto& { return d.job.dense_optimizer; },
        "How the weights of dense layers are updated.")
       .tried_as({"optimizer"});
-  s.value<D>(
-       "pull_ahead", [](D & d) -> auto& { return d.job.pull_ahead; },
-       "Batches whose rows are pulled before they are needed: faster, but rows are that many "
-       "batches old.")
-      .between(0, 64)
-      .tried_as({"prefetch", "staleness"});
+  add_traffic_fields(&s);
   s.map<D>("checkpoint", &checkpoint, whole, "When state is saved.").tried_as({"checkpoints"});
   return s;
 }

@@ -93,7 +93,8 @@ bool PushSession::take(Push* push, const ShardAnswer& answer, std::vector<PushAc
       return false;  // sent again when the new map is here, or when its time comes
     case Answer::kStaleIncarnation:
     case Answer::kStaleGeometry:
-    case Answer::kMalformed: {
+    case Answer::kMalformed:
+    case Answer::kStaleRound: {
       if (stopped_) return false;
       stopped_ = true;
       PushAction stop;

@@ -51,6 +51,8 @@ const char* answer_name(Answer answer) {
       return "not serving";
     case Answer::kMalformed:
       return "malformed";
+    case Answer::kStaleRound:
+      return "stale round: this worker was taken for dead";
   }
   return "unknown";
 }

@@ -48,6 +48,7 @@ enum class Answer : uint8_t {
   kStaleGeometry,     // another cut of the data: the sender must fetch the geometry
   kNotServing,        // sealed for a move: send again after the map changes
   kMalformed,         // a claim that no honest sender makes
+  kStaleRound,        // sync: this member of the round was voided; its worker was taken for dead
 };
 const char* answer_name(Answer answer);
 

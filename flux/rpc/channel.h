@@ -7,7 +7,8 @@
 // Threads: one owner, the thread of the channel's executor; `done` runs there, never inside call().
 // Failure: kUnavailable when the peer cannot be reached, the connection broke or the time is over;
 // else the peer's own Status. Whatever happens, `done` is called exactly once, and only when nobody
-// touches the call's payload or placed memory any more.
+// touches the call's payload or placed memory any more. The one exception: destroying the channel
+// ends its calls at once; their `done` is destroyed uncalled, and their memory is free.
 #pragma once
 
 #include <cstddef>

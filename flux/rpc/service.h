@@ -78,4 +78,7 @@ class Service {
   virtual void closed(uint64_t connection) { (void)connection; }
 };
 
+// kInvalid "role worker may not use verb 23" unless the service allows it.
+Status check_allowed(const Service& service, PeerRole role, Verb verb);
+
 }  // namespace flux

@@ -29,10 +29,10 @@ ShardImage Server::image_of(const Shard& shard) const {
 }
 
 Result<std::vector<SavedShard>> Server::save(const std::string& folder, uint64_t number) {
-  const CheckpointStore store(folder);
+  const CheckpointStore store(folder, options_.files);
   std::vector<SavedShard> saved;
-  for (const auto& shard : shards_) {
-    const ShardImage image = image_of(*shard);
+  for (const ShardId id : owned_) {
+    const ShardImage image = image_of(*shards_[id]);
     const std::string name = fmt::format("shard-{:05}", image.replica.shard());
     FLUX_ASSIGN_OR_RETURN(const FileInfo file, store.add(number, name, encode_shard(image)));
     saved.push_back({image.replica.shard(), file.name, file.bytes, file.hash, image.replica.op(),

@@ -1,24 +1,29 @@
 #include "flux/server/server.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "flux/base/hash.h"
 
 namespace flux {
-namespace {
-constexpr uint64_t kDenseShardFloatsMin = 16384;
-constexpr uint32_t kDenseShardsMax = 8;
-}  // namespace
-
-uint32_t dense_shard_count(uint64_t parameters) {
-  const uint64_t wanted = (parameters + kDenseShardFloatsMin - 1) / kDenseShardFloatsMin;
-  return static_cast<uint32_t>(std::min<uint64_t>(wanted, kDenseShardsMax));
+Status Server::check_options(const ServerOptions& options) {
+  if (options.shards < 1 || options.shards > 65536)
+    return invalid("shards: {} is not between 1 and 65536", options.shards);
+  const uint64_t total = options.shards + uint64_t{dense_shard_count(options.parameters)};
+  const std::vector<ShardId> owned = options.owned.value_or(std::vector<ShardId>());
+  for (size_t i = 0; i < owned.size(); ++i) {
+    if (owned[i] >= total)
+      return invalid("shard {} for a server of a job with {} shards", owned[i], total);
+    if (i > 0 && owned[i - 1] >= owned[i])
+      return invalid("the shards of a server must rise; {} follows {}", owned[i], owned[i - 1]);
+  }
+  return Status::ok();
 }
 
 Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
-  if (options.shards < 1 || options.shards > 65536)
-    return invalid("shards: {} is not between 1 and 65536", options.shards);
+  FLUX_RETURN_IF_ERROR(check_options(options));
   std::unique_ptr<Server> server(new Server(options));
+  if (options.files == nullptr) server->options_.files = &real_files();
   for (const TableOptions& table : options.tables) {
     FLUX_ASSIGN_OR_RETURN(auto rule, make_optimizer(table.optimizer));
     server->table_rules_.push_back(std::move(rule));
@@ -32,58 +37,68 @@ Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
 void Server::build_shards() {
   std::vector<std::shared_ptr<RowArena>> arenas;
   for (const TableOptions& table : options_.tables) arenas.push_back(make_row_arena(table));
-  for (ShardId s = 0; s < options_.shards; ++s) {
-    auto shard = std::make_unique<Shard>();
-    shard->replica = ShardReplica(s, options_.incarnation, options_.epoch);
+  shards_.resize(options_.shards + dense_shard_count(options_.parameters));
+  owned_.resize(shards_.size());
+  std::iota(owned_.begin(), owned_.end(), 0U);
+  if (options_.owned) owned_ = *options_.owned;
+  for (const ShardId id : owned_) shards_[id] = build_shard(id, arenas);
+}
+
+std::unique_ptr<Server::Shard> Server::build_shard(
+    ShardId id, std::span<const std::shared_ptr<RowArena>> arenas) const {
+  auto shard = std::make_unique<Shard>();
+  shard->replica = ShardReplica(id, options_.incarnation, options_.epoch);
+  if (id < options_.shards) {
     for (size_t t = 0; t < options_.tables.size(); ++t)
       shard->tables.emplace_back(options_.tables[t], table_rules_[t].get(), arenas[t]);
-    shards_.push_back(std::move(shard));
+    return shard;
   }
-  const uint32_t dense_shards = dense_shard_count(options_.parameters);
-  for (uint32_t d = 0; d < dense_shards; ++d) {
-    auto shard = std::make_unique<Shard>();
-    shard->replica = ShardReplica(options_.shards + d, options_.incarnation, options_.epoch);
-    shard->dense_begin = options_.parameters * d / dense_shards;
-    shard->dense_size = options_.parameters * (d + 1) / dense_shards - shard->dense_begin;
-    shard->dense =
-        std::make_unique<DenseShard>(dense_rule_.get(), shard->dense_begin, shard->dense_size);
-    shards_.push_back(std::move(shard));
-  }
+  const uint32_t d = id - options_.shards;
+  shard->dense_begin = dense_shard_begin(options_.parameters, d);
+  shard->dense_size = dense_shard_begin(options_.parameters, d + 1) - shard->dense_begin;
+  shard->dense =
+      std::make_unique<DenseShard>(dense_rule_.get(), shard->dense_begin, shard->dense_size);
+  return shard;
 }
 
 void Server::init_dense(std::span<const float> parameters) {
   FLUX_CHECK(parameters.size() == options_.parameters, "{} initial parameters for {}",
              parameters.size(), options_.parameters);
-  for (const auto& shard : shards_)
-    if (shard->dense) shard->dense->init(parameters.subspan(shard->dense_begin, shard->dense_size));
+  for (const ShardId id : owned_) {
+    Shard& shard = *shards_[id];
+    if (shard.dense) shard.dense->init(parameters.subspan(shard.dense_begin, shard.dense_size));
+  }
 }
 
 ServerTotals Server::totals() const {
   ServerTotals sum;
   sum.occurrences.resize(options_.tables.size());
-  bool first = true;
-  for (const auto& shard : shards_) {
-    const std::lock_guard lock(shard->mutex);
-    for (size_t t = 0; t < shard->tables.size(); ++t) {
-      sum.rows += shard->tables[t].size();
-      sum.memory_bytes += shard->tables[t].memory_bytes();
-      sum.occurrences[t] += shard->tables[t].count_sum();
+  sum.pulls = pulls_.load(std::memory_order_relaxed);
+  sum.pushes = pushes_.load(std::memory_order_relaxed);
+  for (const ShardId id : owned_) {
+    const Shard& shard = *shards_[id];
+    const std::lock_guard lock(shard.mutex);
+    for (size_t t = 0; t < shard.tables.size(); ++t) {
+      sum.rows += shard.tables[t].size();
+      sum.memory_bytes += shard.tables[t].memory_bytes();
+      sum.occurrences[t] += shard.tables[t].count_sum();
     }
-    if (!shard->dense) continue;
-    const uint64_t examples = shard->dense->examples();
-    sum.dense_examples_min = first ? examples : std::min(sum.dense_examples_min, examples);
+    if (!shard.dense) continue;
+    const uint64_t examples = shard.dense->examples();
+    sum.dense_examples_min = sum.has_dense ? std::min(sum.dense_examples_min, examples) : examples;
     sum.dense_examples_max = std::max(sum.dense_examples_max, examples);
-    first = false;
+    sum.has_dense = true;
   }
   return sum;
 }
 
 uint64_t Server::content_hash() const {
   uint64_t sum = 0;
-  for (size_t s = 0; s < shards_.size(); ++s) {
-    for (size_t t = 0; t < shards_[s]->tables.size(); ++t)
-      sum += hash_pair(shards_[s]->tables[t].content_hash(), t);
-    if (shards_[s]->dense) sum += hash_pair(shards_[s]->dense->content_hash(), s);
+  for (const ShardId id : owned_) {
+    const Shard& shard = *shards_[id];
+    for (size_t t = 0; t < shard.tables.size(); ++t)
+      sum += hash_pair(shard.tables[t].content_hash(), t);
+    if (shard.dense) sum += hash_pair(shard.dense->content_hash(), id);
   }
   return sum;
 }

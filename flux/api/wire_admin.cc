@@ -1,0 +1,331 @@
+// Messages between coordinator and servers: what ServerAdminPort and ServerRegistry say.
+#include <algorithm>
+
+#include "flux/api/wire_message.h"
+#include "flux/api/wire_values.h"
+#include "flux/protocol/ledger.h"
+
+namespace flux {
+
+std::string encode_message(const EmptyMessage&) {
+  return {};
+}
+Status decode_message(std::string_view bytes, EmptyMessage*) {
+  wire::Empty in;
+  return parse_message(bytes, "an empty message", &in);
+}
+
+std::string encode_message(const OpenJob& m) {
+  wire::OpenJob out;
+  out.set_name(m.name);
+  put_job(m.job, out.mutable_job());
+  out.set_incarnation(m.incarnation);
+  put_epoch(m.epoch, out.mutable_epoch());
+  out.mutable_shards()->Assign(m.shards.begin(), m.shards.end());
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, OpenJob* m) {
+  wire::OpenJob in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "open_job", &in));
+  *m = {in.name(), take_job(in.job()), in.incarnation(), take_epoch(in.epoch()),
+        {in.shards().begin(), in.shards().end()}};
+  if (m->name.empty() || m->incarnation == 0)
+    return invalid("open_job: a job has a name and an incarnation that is not 0");
+  for (size_t i = 0; i < m->shards.size(); ++i) {
+    if (m->shards[i] >= kWireShardsMax || (i > 0 && m->shards[i] <= m->shards[i - 1]))
+      return invalid("open_job: shard {} at place {}; shards rise and are below {}", m->shards[i],
+                     i, kWireShardsMax);
+  }
+  return Status::ok();
+}
+
+std::string encode_message(const LoadRequest& m) {
+  wire::Load out;
+  out.set_incarnation(m.incarnation);
+  out.set_folder(m.load.folder);
+  out.set_number(m.load.number);
+  for (const ShardToLoad& shard : m.load.shards) {
+    wire::ShardToLoad* s = out.add_shards();
+    s->set_shard(shard.shard);
+    s->set_name(shard.name);
+    s->set_bytes(shard.bytes);
+    s->set_hash(shard.hash);
+  }
+  out.set_closed_below(m.load.closed_below);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, LoadRequest* m) {
+  wire::Load in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "load", &in));
+  *m = {in.incarnation(), {in.folder(), in.number(), {}, in.closed_below()}};
+  for (const wire::ShardToLoad& s : in.shards()) {
+    // A name is a file inside the checkpoint's folder, nothing else.
+    if (s.shard() >= kWireShardsMax || s.name().empty() || s.name()[0] == '.' ||
+        s.name().find('/') != std::string::npos || s.name().find('\0') != std::string::npos)
+      return invalid("load: shard {} from a file that is called '{}'", s.shard(),
+                     s.name().substr(0, 64));
+    m->load.shards.push_back({s.shard(), s.name(), s.bytes(), s.hash()});
+  }
+  return Status::ok();
+}
+
+std::string encode_message(const OpenPassRequest& m) {
+  wire::OpenPass out;
+  out.set_incarnation(m.incarnation);
+  out.set_pass(m.pass);
+  out.set_geometry(m.geometry);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, OpenPassRequest* m) {
+  wire::OpenPass in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "open_pass", &in));
+  *m = {in.incarnation(), in.pass(), in.geometry()};
+  if (m->geometry == 0) return invalid("open_pass: pass {} without a geometry", m->pass);
+  return Status::ok();
+}
+
+std::string encode_message(const CloseBelowRequest& m) {
+  wire::CloseBelow out;
+  out.set_incarnation(m.incarnation);
+  out.set_pass(m.pass);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, CloseBelowRequest* m) {
+  wire::CloseBelow in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "close_below", &in));
+  *m = {in.incarnation(), in.pass()};
+  return Status::ok();
+}
+
+std::string encode_message(const MarkedRequest& m) {
+  wire::Marked out;
+  out.set_incarnation(m.incarnation);
+  put_block(m.section, out.mutable_section());
+  out.set_blocks(m.blocks);
+  out.set_any(m.any);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, MarkedRequest* m) {
+  wire::Marked in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "marked", &in));
+  *m = {in.incarnation(), {}, in.blocks(), in.any()};
+  FLUX_RETURN_IF_ERROR(take_block(in.section(), &m->section));
+  if (m->blocks > kBlocksPerSectionMax)
+    return invalid("marked: {} blocks, a section has at most {}", m->blocks, kBlocksPerSectionMax);
+  return Status::ok();
+}
+
+std::string encode_message(const MarkedReply& m) {
+  wire::MarkedReply out;
+  out.mutable_masks()->Assign(m.masks.begin(), m.masks.end());
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, MarkedReply* m) {
+  wire::MarkedReply in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "answer of marked", &in));
+  m->masks.assign(in.masks().begin(), in.masks().end());
+  return Status::ok();
+}
+
+std::string encode_message(const MarkRequest& m) {
+  wire::Mark out;
+  out.set_incarnation(m.incarnation);
+  out.set_geometry(m.geometry);
+  put_batches(m.ids, out.mutable_ids());
+  out.set_verdict(static_cast<uint32_t>(m.verdict));
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, MarkRequest* m) {
+  wire::Mark in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "mark", &in));
+  if (in.verdict() == 0 || in.verdict() >= kVerdicts)
+    return invalid("mark: verdict {}; skipped, dropped and lost are 1 to 3", in.verdict());
+  *m = {in.incarnation(), in.geometry(), {}, static_cast<Verdict>(in.verdict())};
+  return take_batches(in.ids(), "mark", &m->ids);
+}
+
+std::string encode_message(const VoidMemberRequest& m) {
+  wire::VoidMember out;
+  out.set_incarnation(m.incarnation);
+  out.set_round(m.round);
+  put_block(m.block, out.mutable_block());
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, VoidMemberRequest* m) {
+  wire::VoidMember in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "void_member", &in));
+  *m = {in.incarnation(), in.round(), {}};
+  return take_block(in.block(), &m->block);
+}
+
+std::string encode_message(const SaveRequest& m) {
+  wire::Save out;
+  out.set_incarnation(m.incarnation);
+  out.set_folder(m.folder);
+  out.set_number(m.number);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, SaveRequest* m) {
+  wire::Save in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "save", &in));
+  *m = {in.incarnation(), in.folder(), in.number()};
+  return Status::ok();
+}
+
+std::string encode_message(const SaveReply& m) {
+  wire::SaveReply out;
+  for (const SavedShard& shard : m.shards) {
+    wire::SavedShard* s = out.add_shards();
+    s->set_shard(shard.shard);
+    s->set_name(shard.name);
+    s->set_bytes(shard.bytes);
+    s->set_hash(shard.hash);
+    s->set_op(shard.op);
+    s->set_stream_hash(shard.stream_hash);
+    s->set_rows(shard.rows);
+  }
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, SaveReply* m) {
+  wire::SaveReply in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "answer of save", &in));
+  m->shards.clear();
+  for (const wire::SavedShard& s : in.shards()) {
+    if (s.shard() >= kWireShardsMax)
+      return invalid("answer of save: shard {}, ids are below {}", s.shard(), kWireShardsMax);
+    m->shards.push_back(
+        {s.shard(), s.name(), s.bytes(), s.hash(), s.op(), s.stream_hash(), s.rows()});
+  }
+  return Status::ok();
+}
+
+std::string encode_message(const TotalsRequest& m) {
+  wire::Totals out;
+  out.set_incarnation(m.incarnation);
+  out.set_rows(m.rows);
+  for (const ExpectedCount& count : m.expected) {
+    wire::ExpectedCount* c = out.add_expected();
+    c->set_records(count.records);
+    c->set_repeats(count.repeats);
+  }
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, TotalsRequest* m) {
+  wire::Totals in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "totals", &in));
+  *m = {in.incarnation(), in.rows(), {}};
+  for (const wire::ExpectedCount& c : in.expected()) m->expected.push_back({c.records(), c.repeats()});
+  return Status::ok();
+}
+
+std::string encode_message(const JobTotals& m) {
+  wire::TotalsReply out;
+  out.set_rows(m.rows);
+  out.mutable_occurrences()->Assign(m.occurrences.begin(), m.occurrences.end());
+  out.set_memory_bytes(m.memory_bytes);
+  out.set_dense_examples_min(m.dense_examples_min);
+  out.set_dense_examples_max(m.dense_examples_max);
+  out.set_has_dense(m.has_dense);
+  out.set_expected_seen(m.expected_seen);
+  out.set_lost(m.lost);
+  out.set_doubled(m.doubled);
+  out.set_content_hash(m.content_hash);
+  out.set_cpu_s(m.cpu_s);
+  out.set_rss_bytes(m.rss_bytes);
+  out.set_pulls(m.pulls);
+  out.set_pushes(m.pushes);
+  out.set_bytes_in(m.bytes_in);
+  out.set_bytes_out(m.bytes_out);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, JobTotals* m) {
+  wire::TotalsReply in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "answer of totals", &in));
+  *m = {in.rows(),
+        {in.occurrences().begin(), in.occurrences().end()},
+        in.memory_bytes(),
+        in.dense_examples_min(),
+        in.dense_examples_max(),
+        in.has_dense(),
+        in.expected_seen(),
+        in.lost(),
+        in.doubled(),
+        in.content_hash(),
+        in.cpu_s(),
+        in.rss_bytes(),
+        in.pulls(),
+        in.pushes(),
+        in.bytes_in(),
+        in.bytes_out()};
+  return Status::ok();
+}
+
+std::string encode_message(const CloseJobRequest& m) {
+  wire::CloseJob out;
+  out.set_incarnation(m.incarnation);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, CloseJobRequest* m) {
+  wire::CloseJob in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "close_job", &in));
+  m->incarnation = in.incarnation();
+  return Status::ok();
+}
+
+std::string encode_message(const ServerJoin& m) {
+  wire::ServerJoin out;
+  out.set_name(m.name);
+  out.set_boot(m.boot);
+  out.set_address(m.address);
+  out.set_host(m.host);
+  out.set_pid(m.pid);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, ServerJoin* m) {
+  wire::ServerJoin in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "server_join", &in));
+  *m = {in.name(), in.boot(), in.address(), in.host(), in.pid()};
+  if (m->name.empty() || m->address.empty())
+    return invalid("server_join: a server has a name and an address");
+  return Status::ok();
+}
+
+std::string encode_message(const ServerJoinReply& m) {
+  wire::ServerJoinReply out;
+  out.set_server(m.server);
+  out.set_report_every_ms(m.report_every_ms);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, ServerJoinReply* m) {
+  wire::ServerJoinReply in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "answer of server_join", &in));
+  *m = {in.server(), in.report_every_ms()};
+  return Status::ok();
+}
+
+std::string encode_message(const ServerReportRequest& m) {
+  wire::ServerReport out;
+  out.set_server(m.server);
+  out.set_boot(m.boot);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, ServerReportRequest* m) {
+  wire::ServerReport in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "server_report", &in));
+  *m = {in.server(), in.boot()};
+  return Status::ok();
+}
+
+std::string encode_message(const ServerReportReply& m) {
+  wire::ServerReportReply out;
+  out.set_over(m.over);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, ServerReportReply* m) {
+  wire::ServerReportReply in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "answer of server_report", &in));
+  m->over = in.over();
+  return Status::ok();
+}
+
+}  // namespace flux

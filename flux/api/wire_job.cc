@@ -1,0 +1,273 @@
+// Messages between workers and coordinator: what JobPort says.
+#include "flux/api/wire_message.h"
+#include "flux/api/wire_values.h"
+
+namespace flux {
+namespace {
+
+constexpr uint32_t kCodes = static_cast<uint32_t>(Code::kCancelled) + 1;
+constexpr uint32_t kLeaseKinds = static_cast<uint32_t>(LeaseAnswer::Kind::kEnd) + 1;
+
+void put_report(const WorkerReport& m, wire::WorkerReport* out) {
+  out->set_examples(m.examples);
+  out->set_batches(m.batches);
+  out->set_loss_sum(m.loss_sum);
+  out->set_train_auc(m.train_auc);
+  out->set_duplicates(m.duplicates);
+  out->set_resends(m.resends);
+  out->set_bytes_sent(m.bytes_sent);
+  out->set_bytes_received(m.bytes_received);
+  out->set_cpu_s(m.cpu_s);
+  out->set_rss_bytes(m.rss_bytes);
+  out->mutable_stage_ns()->Assign(m.stage_ns.begin(), m.stage_ns.end());
+  out->set_waits(m.waits);
+}
+
+WorkerReport take_report(const wire::WorkerReport& in) {
+  return {in.examples(),
+          in.batches(),
+          in.loss_sum(),
+          in.train_auc(),
+          in.duplicates(),
+          in.resends(),
+          in.bytes_sent(),
+          in.bytes_received(),
+          in.cpu_s(),
+          in.rss_bytes(),
+          {in.stage_ns().begin(), in.stage_ns().end()},
+          in.waits()};
+}
+
+void put_lease_request(const LeaseRequest& m, wire::Lease* out) {
+  out->set_worker(m.worker);
+  out->set_lane(m.lane);
+  out->set_seq(m.seq);
+  put_batches(m.applied, out->mutable_applied());
+  for (const EvalReport& report : m.evaluated) {
+    wire::EvalReport* e = out->add_evaluated();
+    put_batch(report.id, e->mutable_id());
+    e->set_loss_sum(report.loss_sum);
+    e->mutable_bucket()->Assign(report.bucket.begin(), report.bucket.end());
+    e->mutable_positive()->Assign(report.positive.begin(), report.positive.end());
+    e->mutable_negative()->Assign(report.negative.begin(), report.negative.end());
+  }
+}
+
+Status take_lease_request(const wire::Lease& in, LeaseRequest* m) {
+  *m = {in.worker(), in.lane(), in.seq(), {}, {}};
+  FLUX_RETURN_IF_ERROR(take_batches(in.applied(), "applied batches", &m->applied));
+  if (in.evaluated_size() > kWireIdsMax)
+    return invalid("{} evaluated batches, at most {}", in.evaluated_size(), kWireIdsMax);
+  for (const wire::EvalReport& e : in.evaluated()) {
+    EvalReport report;
+    FLUX_RETURN_IF_ERROR(take_batch(e.id(), &report.id));
+    if (e.positive_size() != e.bucket_size() || e.negative_size() != e.bucket_size())
+      return invalid("an evaluated batch with {} buckets, {} positive and {} negative counts",
+                     e.bucket_size(), e.positive_size(), e.negative_size());
+    report.loss_sum = e.loss_sum();
+    report.bucket.assign(e.bucket().begin(), e.bucket().end());
+    report.positive.assign(e.positive().begin(), e.positive().end());
+    report.negative.assign(e.negative().begin(), e.negative().end());
+    m->evaluated.push_back(std::move(report));
+  }
+  return Status::ok();
+}
+
+void put_map(const ClusterMap& m, wire::ClusterMap* out) {
+  out->mutable_server()->Assign(m.route.server.begin(), m.route.server.end());
+  put_epochs(m.route.epoch, out->mutable_epochs(), out->mutable_epoch_of());
+  for (const std::string& address : m.servers) out->add_servers(address);
+}
+
+Status take_map(const wire::ClusterMap& in, ClusterMap* m) {
+  const auto shards = static_cast<size_t>(in.server_size());
+  if (shards > kWireShardsMax) return invalid("a map of {} shards", shards);
+  m->servers.assign(in.servers().begin(), in.servers().end());
+  m->route.server.assign(in.server().begin(), in.server().end());
+  for (const ServerId server : m->route.server)
+    if (server >= m->servers.size())
+      return invalid("a map with a shard on server {} of {}", server, m->servers.size());
+  return take_epochs(in.epochs(), in.epoch_of(), shards, &m->route.epoch);
+}
+
+template <typename Member>
+Status take_member(const Member& in, BlockId* block, uint32_t* batches, uint32_t* skip_mask) {
+  FLUX_RETURN_IF_ERROR(take_block(in.block(), block));
+  if (in.batches() > kBatchesPerBlockMax)
+    return invalid("a block of {} batches, at most {}", in.batches(), kBatchesPerBlockMax);
+  *batches = in.batches();
+  *skip_mask = in.skip_mask();
+  return Status::ok();
+}
+
+}  // namespace
+
+std::string encode_message(const JoinRequest& m) {
+  wire::Join out;
+  out.set_name(m.name);
+  out.set_boot(m.boot);
+  out.set_lanes(m.lanes);
+  out.set_host(m.host);
+  out.set_pid(m.pid);
+  for (const auto& [name, value] : m.model) (*out.mutable_model())[name] = value;
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, JoinRequest* m) {
+  wire::Join in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "join", &in));
+  *m = {in.name(), in.boot(), in.lanes(), in.host(), in.pid(),
+        {in.model().begin(), in.model().end()}};
+  if (m->name.empty()) return invalid("join: a worker has a name");
+  if (m->lanes < 1 || m->lanes > 4096)
+    return invalid("join: worker '{}' with {} lanes, 1 to 4096", m->name, m->lanes);
+  return Status::ok();
+}
+
+std::string encode_message(const JoinReply& m) {
+  wire::JoinReply out;
+  out.set_worker(m.worker);
+  put_job(m.job, out.mutable_job());
+  out.set_incarnation(m.incarnation);
+  put_map(m.map, out.mutable_map());
+  out.set_report_every_ms(m.report_every_ms);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, JoinReply* m) {
+  wire::JoinReply in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "answer of join", &in));
+  *m = {in.worker(), take_job(in.job()), in.incarnation(), {}, in.report_every_ms()};
+  return take_map(in.map(), &m->map);
+}
+
+std::string encode_message(const LeaseRequest& m) {
+  wire::Lease out;
+  put_lease_request(m, &out);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, LeaseRequest* m) {
+  wire::Lease in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "lease", &in));
+  return take_lease_request(in, m);
+}
+
+std::string encode_message(const LeaseAnswer& m) {
+  wire::LeaseReply out;
+  out.set_kind(static_cast<uint32_t>(m.kind));
+  put_block(m.lease.id, out.mutable_lease()->mutable_block());
+  out.mutable_lease()->set_batches(m.lease.batches);
+  out.mutable_lease()->set_skip_mask(m.lease.skip_mask);
+  out.mutable_lease()->set_attempt(m.lease.attempt);
+  out.set_geometry(m.geometry);
+  out.mutable_round()->set_id(m.round.id);
+  for (const RoundMember& member : m.round.members) {
+    wire::RoundMember* r = out.mutable_round()->add_members();
+    put_block(member.block, r->mutable_block());
+    r->set_batches(member.batches);
+    r->set_skip_mask(member.skip_mask);
+  }
+  out.set_wait_ms(m.wait_ms);
+  out.set_reason(m.reason);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, LeaseAnswer* m) {
+  wire::LeaseReply in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "answer of lease", &in));
+  if (in.kind() >= kLeaseKinds) return invalid("answer of lease: kind {}", in.kind());
+  *m = {};
+  m->kind = static_cast<LeaseAnswer::Kind>(in.kind());
+  FLUX_RETURN_IF_ERROR(
+      take_member(in.lease(), &m->lease.id, &m->lease.batches, &m->lease.skip_mask));
+  m->lease.attempt = in.lease().attempt();
+  m->geometry = in.geometry();
+  m->round.id = in.round().id();
+  for (const wire::RoundMember& r : in.round().members()) {
+    RoundMember member;
+    FLUX_RETURN_IF_ERROR(take_member(r, &member.block, &member.batches, &member.skip_mask));
+    m->round.members.push_back(member);
+  }
+  m->wait_ms = in.wait_ms();
+  m->reason = in.reason();
+  return Status::ok();
+}
+
+std::string encode_message(const ReportRequest& m) {
+  wire::Report out;
+  out.set_worker(m.worker);
+  put_report(m.report, out.mutable_report());
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, ReportRequest* m) {
+  wire::Report in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "report", &in));
+  *m = {in.worker(), take_report(in.report())};
+  return Status::ok();
+}
+
+std::string encode_message(const ReportAnswer& m) {
+  wire::ReportReply out;
+  out.set_stop(m.stop);
+  out.set_map_version(m.map_version);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, ReportAnswer* m) {
+  wire::ReportReply in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "answer of report", &in));
+  *m = {in.stop(), in.map_version()};
+  return Status::ok();
+}
+
+std::string encode_message(const ClusterMap& m) {
+  wire::ClusterMap out;
+  put_map(m, &out);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, ClusterMap* m) {
+  wire::ClusterMap in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "answer of map", &in));
+  return take_map(in, m);
+}
+
+std::string encode_message(const GeometryRequest& m) {
+  wire::Geometry out;
+  out.set_hash(m.hash);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, GeometryRequest* m) {
+  wire::Geometry in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "geometry", &in));
+  m->hash = in.hash();
+  return Status::ok();
+}
+
+std::string encode_message(const GeometryReply& m) {
+  wire::GeometryReply out;
+  out.set_json(m.json);
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, GeometryReply* m) {
+  wire::GeometryReply in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "answer of geometry", &in));
+  m->json = in.json();
+  return Status::ok();
+}
+
+std::string encode_message(const LeaveRequest& m) {
+  wire::Leave out;
+  put_lease_request(m.last, out.mutable_last());
+  put_report(m.report, out.mutable_report());
+  out.mutable_why()->set_code(static_cast<uint32_t>(m.why.code()));
+  out.mutable_why()->set_message(m.why.message());
+  return out.SerializeAsString();
+}
+Status decode_message(std::string_view bytes, LeaveRequest* m) {
+  wire::Leave in;
+  FLUX_RETURN_IF_ERROR(parse_message(bytes, "leave", &in));
+  FLUX_RETURN_IF_ERROR(take_lease_request(in.last(), &m->last));
+  m->report = take_report(in.report());
+  if (in.why().code() >= kCodes) return invalid("leave: status code {}", in.why().code());
+  m->why = in.why().code() == 0 ? Status::ok()
+                                : Status(static_cast<Code>(in.why().code()), in.why().message());
+  return Status::ok();
+}
+
+}  // namespace flux

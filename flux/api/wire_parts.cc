@@ -1,0 +1,142 @@
+#include "flux/api/wire_parts.h"
+
+#include <algorithm>
+
+#include "flux/base/half.h"
+
+namespace flux {
+namespace {
+alignas(kSectionAlign) constexpr std::byte kZeros[kSectionAlign] = {};
+}  // namespace
+
+Result<WireValue> parse_wire_value(std::string_view name) {
+  if (name == "fp32") return WireValue::kFp32;
+  if (name == "fp16") return WireValue::kFp16;
+  if (name == "bf16") return WireValue::kBf16;
+  return invalid("wire: '{}' is none of fp32, fp16, bf16", name);
+}
+
+void put_shape(const ModelShape& shape, wire::Shape* out) {
+  out->set_sparse_shards(shape.sparse_shards);
+  out->mutable_dims()->Assign(shape.dims.begin(), shape.dims.end());
+  out->set_parameters(shape.parameters);
+}
+
+Result<const ModelShape*> find_shape(const char* verb, uint64_t incarnation,
+                                     const wire::Shape& theirs, const ShapeOf& shape_of) {
+  const ModelShape* shape = shape_of(incarnation);
+  if (shape == nullptr)
+    return error(Code::kStale, "{}: this server has no job of incarnation {:016x}", verb,
+                 incarnation);
+  const bool same = theirs.sparse_shards() == shape->sparse_shards &&
+                    theirs.parameters() == shape->parameters &&
+                    std::equal(theirs.dims().begin(), theirs.dims().end(), shape->dims.begin(),
+                               shape->dims.end());
+  if (same) return shape;
+  ModelShape other{theirs.sparse_shards(), {}, theirs.parameters()};
+  const int shown = std::min(theirs.dims_size(), 64);
+  other.dims.assign(theirs.dims().begin(), theirs.dims().begin() + shown);
+  return invalid("{}: the sender's model has {}; this job has {}", verb, to_string(other),
+                 to_string(*shape));
+}
+
+Status take_value(const char* verb, int number, WireValue* out) {
+  if (number < 0 || number > static_cast<int>(WireValue::kBf16))
+    return invalid("{}: value type {}; 0 is fp32, 1 fp16, 2 bf16", verb, number);
+  *out = static_cast<WireValue>(number);
+  return Status::ok();
+}
+
+Status plan_part(std::span<const ShardId> shards, const ShardedKeys& keys, const ModelShape& shape,
+                 WireNumbers* keys_of, WirePart* part) {
+  const uint32_t all = shape.all_shards();
+  keys_of->Reserve(static_cast<int>(shards.size()));
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const ShardId shard = shards[i];
+    if (shard >= all || (i > 0 && shard <= shards[i - 1]))
+      return invalid("shard {} at place {}: shards rise and are below {}", shard, i, all);
+    if (shard >= shape.sparse_shards) {
+      part->dense.push_back(shard - shape.sparse_shards);
+      continue;
+    }
+    const uint32_t begin = keys.begin[shard], end = keys.begin[shard + 1];
+    if (end < begin) return invalid("shard {}: its keys end before they begin", shard);
+    keys_of->Add(end - begin);
+    if (begin == end) continue;
+    part->keys += end - begin;
+    if (!part->runs.empty() && part->runs.back().second == begin)
+      part->runs.back().second = end;
+    else
+      part->runs.emplace_back(begin, end);
+  }
+  return Status::ok();
+}
+
+void add_padding(uint64_t bytes, std::vector<std::span<const std::byte>>* out) {
+  if (padded(bytes) > bytes) out->emplace_back(kZeros, padded(bytes) - bytes);
+}
+
+void gather_section(const void* base, uint64_t element_bytes, const WirePart& part,
+                    std::vector<std::span<const std::byte>>* out) {
+  const auto* bytes = static_cast<const std::byte*>(base);
+  for (const auto& [begin, end] : part.runs)
+    out->emplace_back(bytes + begin * element_bytes, (end - begin) * element_bytes);
+  add_padding(part.keys * element_bytes, out);
+}
+
+Status take_shards(const char* verb, const WireNumbers& shards, const WireNumbers& keys_of,
+                   uint64_t keys_max, const ModelShape& shape, std::vector<ShardId>* out,
+                   std::vector<uint32_t>* begin, std::vector<uint32_t>* dense) {
+  const uint32_t all = shape.all_shards();
+  out->assign(shards.begin(), shards.end());
+  begin->assign(size_t{shape.sparse_shards} + 1, 0);
+  dense->clear();
+  uint64_t keys = 0;
+  uint32_t next = 0;  // sparse shards below this have their begin
+  int sparse = 0;
+  for (size_t i = 0; i < out->size(); ++i) {
+    const ShardId shard = (*out)[i];
+    if (shard >= all || (i > 0 && shard <= (*out)[i - 1]))
+      return invalid("{}: shard {} at place {}; shards rise and are below {}", verb, shard, i, all);
+    if (shard >= shape.sparse_shards) {
+      dense->push_back(shard - shape.sparse_shards);
+      continue;
+    }
+    if (sparse >= keys_of.size())
+      return invalid("{}: says the number of keys of {} shards and names more", verb, sparse);
+    for (; next <= shard; ++next) (*begin)[next] = static_cast<uint32_t>(keys);
+    keys += keys_of[sparse++];
+    if (keys > keys_max || keys > UINT32_MAX)
+      return invalid("{}: {} keys up to shard {}, the payload has room for {}", verb, keys, shard,
+                     keys_max);
+  }
+  if (sparse != keys_of.size())
+    return invalid("{}: {} numbers of keys for {} sparse shards", verb, keys_of.size(), sparse);
+  for (; next <= shape.sparse_shards; ++next) (*begin)[next] = static_cast<uint32_t>(keys);
+  return Status::ok();
+}
+
+Status check_payload(const char* verb, std::span<const std::byte> payload, uint64_t expected) {
+  if (payload.size() != expected)
+    return invalid("{}: a payload of {} bytes, {} by what its head says", verb, payload.size(),
+                   expected);
+  if (reinterpret_cast<uintptr_t>(payload.data()) % alignof(uint64_t) != 0)
+    return invalid("{}: the payload is not aligned in memory", verb);
+  return Status::ok();
+}
+
+void to_halves(const float* in, WireValue value, uint16_t* out, uint64_t n) {
+  if (value == WireValue::kFp16)
+    floats_to_fp16(in, out, n);
+  else
+    floats_to_bf16(in, out, n);
+}
+
+void from_halves(const uint16_t* in, WireValue value, float* out, uint64_t n) {
+  if (value == WireValue::kFp16)
+    fp16_to_floats(in, out, n);
+  else
+    bf16_to_floats(in, out, n);
+}
+
+}  // namespace flux

@@ -1,0 +1,110 @@
+#include "flux/api/wire_values.h"
+
+#include <algorithm>
+
+namespace flux {
+
+void put_block(const BlockId& id, wire::Block* out) {
+  out->set_pass(id.pass);
+  out->set_phase(id.phase);
+  out->set_epoch(id.epoch);
+  out->set_block(id.block);
+}
+
+Status take_block(const wire::Block& in, BlockId* out) {
+  if (in.phase() > UINT16_MAX || in.epoch() > UINT16_MAX)
+    return invalid("a block of phase {} epoch {}, at most {}", in.phase(), in.epoch(), UINT16_MAX);
+  *out = BlockId{in.pass(), static_cast<uint16_t>(in.phase()), static_cast<uint16_t>(in.epoch()),
+                 in.block()};
+  return Status::ok();
+}
+
+void put_batch(const BatchId& id, wire::Batch* out) {
+  put_block(id.block, out->mutable_block());
+  out->set_batch(id.batch);
+  out->set_batches_in_block(id.batches_in_block);
+}
+
+Status take_batch(const wire::Batch& in, BatchId* out) {
+  FLUX_RETURN_IF_ERROR(take_block(in.block(), &out->block));
+  if (in.batches_in_block() > kBatchesPerBlockMax || in.batch() >= in.batches_in_block())
+    return invalid("batch {} of a block of {}; a block has 1 to {}", in.batch(),
+                   in.batches_in_block(), kBatchesPerBlockMax);
+  out->batch = static_cast<uint8_t>(in.batch());
+  out->batches_in_block = static_cast<uint8_t>(in.batches_in_block());
+  return Status::ok();
+}
+
+void put_batches(std::span<const BatchId> ids, WireBatches* out) {
+  out->Reserve(static_cast<int>(ids.size()));
+  for (const BatchId& id : ids) put_batch(id, out->Add());
+}
+
+Status take_batches(const WireBatches& in, const char* what, std::vector<BatchId>* out) {
+  if (in.size() > kWireIdsMax)
+    return invalid("{}: names {} batches, at most {}", what, in.size(), kWireIdsMax);
+  out->resize(static_cast<size_t>(in.size()));
+  for (int i = 0; i < in.size(); ++i) {
+    const Status status = take_batch(in[i], &(*out)[static_cast<size_t>(i)]);
+    if (!status.is_ok()) return status.with_context(what);
+  }
+  return Status::ok();
+}
+
+void put_epoch(const ShardEpoch& epoch, wire::Epoch* out) {
+  out->set_term(epoch.term);
+  out->set_n(epoch.n);
+}
+
+ShardEpoch take_epoch(const wire::Epoch& in) {
+  return {in.term(), in.n()};
+}
+
+void put_epochs(std::span<const ShardEpoch> epochs, WireEpochs* distinct, WireNumbers* index) {
+  std::vector<ShardEpoch> found;
+  for (size_t i = 0; i < epochs.size(); ++i) {
+    auto at = std::find(found.rbegin(), found.rend(), epochs[i]);
+    if (at == found.rend()) {
+      if (found.size() == 1)  // the second one: until here all had the first
+        index->Resize(static_cast<int>(i), 0);
+      found.push_back(epochs[i]);
+      put_epoch(epochs[i], distinct->Add());
+      at = found.rbegin();
+    }
+    if (found.size() > 1) index->Add(static_cast<uint32_t>(found.rend() - at) - 1);
+  }
+}
+
+Status take_epochs(const WireEpochs& distinct, const WireNumbers& index, size_t shards,
+                   std::vector<ShardEpoch>* out) {
+  if (!index.empty() && static_cast<size_t>(index.size()) != shards)
+    return invalid("{} epochs for {} shards", index.size(), shards);
+  if (index.empty() && shards > 0 && distinct.size() != 1)
+    return invalid("{} epochs, and nothing says which shard has which", distinct.size());
+  out->resize(shards);
+  for (size_t i = 0; i < shards; ++i) {
+    const uint32_t at = index.empty() ? 0 : index[static_cast<int>(i)];
+    if (at >= static_cast<uint32_t>(distinct.size()))
+      return invalid("epoch number {} of {}", at, distinct.size());
+    (*out)[i] = take_epoch(distinct[static_cast<int>(at)]);
+  }
+  return Status::ok();
+}
+
+void put_job(const JobSpec& job, wire::JobSpec* out) {
+  out->set_path(job.path);
+  out->set_text(job.text);
+  for (const auto& [path, value] : job.sets) {
+    wire::Override* set = out->add_sets();
+    set->set_path(path);
+    set->set_value(value);
+  }
+}
+
+JobSpec take_job(const wire::JobSpec& in) {
+  JobSpec job{in.path(), in.text(), {}};
+  for (const wire::Override& set : in.sets()) job.sets.emplace_back(set.path(), set.value());
+  return job;
+}
+
+}  // namespace flux

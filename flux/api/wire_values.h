@@ -1,0 +1,49 @@
+// Values of the protocol in and out of generated messages. Private to the encoders of api/: the only
+// header that sees generated code. Pure; kInvalid names the field that does not fit.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flux/api/job_port.h"
+#include "flux/api/messages.pb.h"
+#include "flux/base/status.h"
+
+namespace flux {
+
+constexpr uint32_t kWireShardsMax = 65536 + 8;  // sparse and dense
+constexpr int kWireIdsMax = 1 << 16;            // batches named by one message
+
+template <typename Message>
+Status parse_message(std::string_view bytes, const char* what, Message* out) {
+  if (bytes.size() <= INT32_MAX &&
+      out->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return Status::ok();
+  return error(Code::kCorrupt, "{}: {} bytes that are not such a message", what, bytes.size());
+}
+
+void put_block(const BlockId& id, wire::Block* out);
+Status take_block(const wire::Block& in, BlockId* out);
+void put_batch(const BatchId& id, wire::Batch* out);
+Status take_batch(const wire::Batch& in, BatchId* out);
+using WireBatches = google::protobuf::RepeatedPtrField<wire::Batch>;
+void put_batches(std::span<const BatchId> ids, WireBatches* out);
+Status take_batches(const WireBatches& in, const char* what, std::vector<BatchId>* out);
+
+void put_epoch(const ShardEpoch& epoch, wire::Epoch* out);
+ShardEpoch take_epoch(const wire::Epoch& in);
+// Many shards share few epochs: those that occur, and an index for each shard (none: all the
+// first).
+using WireEpochs = google::protobuf::RepeatedPtrField<wire::Epoch>;
+using WireNumbers = google::protobuf::RepeatedField<uint32_t>;
+void put_epochs(std::span<const ShardEpoch> epochs, WireEpochs* distinct, WireNumbers* index);
+Status take_epochs(const WireEpochs& distinct, const WireNumbers& index, size_t shards,
+                   std::vector<ShardEpoch>* out);
+
+void put_job(const JobSpec& job, wire::JobSpec* out);
+JobSpec take_job(const wire::JobSpec& in);
+
+}  // namespace flux

@@ -1,0 +1,178 @@
+#include "flux/client/remote_server.h"
+
+#include <array>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "flux/api/verbs.h"
+#include "flux/api/wire_message.h"
+
+namespace flux {
+
+struct RemoteServer::State {
+  Channel* channel;
+  ModelShape shape;
+  RemoteServerOptions options;
+  RemoteTraffic traffic;
+  std::set<uint64_t> calls;
+  std::vector<std::shared_ptr<Pull>> free_pulls;
+  std::vector<std::shared_ptr<Push>> free_pushes;
+};
+
+// Everything a call needs until its end; used again, so that a call allocates little.
+struct RemoteServer::Pull {
+  PullRequest request;
+  std::vector<float*> tables, dense_parts;
+  WirePart part;
+  alignas(kSectionAlign) std::array<std::byte, kSectionAlign> padding;
+  Buffer<std::byte> halves;  // a reply that is not fp32
+  std::function<void(const PullReply&)> done;
+  uint64_t call = 0;
+};
+
+struct RemoteServer::Push {
+  std::vector<ShardId> shards;
+  Buffer<uint16_t> halves;
+  std::function<void(const PushReply&)> done;
+  uint64_t call = 0;
+};
+
+namespace {
+
+template <typename T>
+std::shared_ptr<T> take_free(std::vector<std::shared_ptr<T>>* list) {
+  if (list->empty()) return std::make_shared<T>();
+  auto object = std::move(list->back());
+  list->pop_back();
+  return object;
+}
+
+uint64_t payload_bytes(const std::vector<std::span<const std::byte>>& spans) {
+  uint64_t bytes = 0;
+  for (const auto& span : spans) bytes += span.size();
+  return bytes;
+}
+
+PushReply same_answer(const std::vector<ShardId>& shards, Answer answer) {
+  PushReply reply;
+  for (const ShardId shard : shards) reply.answers.push_back({shard, answer, 0, {}});
+  return reply;
+}
+
+// What a failed push means to a PushSession.
+PushReply reply_of_failure(const std::vector<ShardId>& shards, const Status& status) {
+  switch (status.code()) {
+    case Code::kStale:
+      return same_answer(shards, Answer::kStaleIncarnation);
+    case Code::kInvalid:
+    case Code::kCorrupt:
+      return same_answer(shards, Answer::kMalformed);
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+RemoteServer::RemoteServer(Channel* channel, ModelShape shape, RemoteServerOptions options)
+    : state_(std::make_shared<State>(State{channel, std::move(shape), options, {}, {}, {}, {}})) {}
+
+RemoteServer::~RemoteServer() {
+  for (const uint64_t call : state_->calls) state_->channel->cancel(call);
+}
+
+const RemoteTraffic& RemoteServer::traffic() const {
+  return state_->traffic;
+}
+
+void RemoteServer::pull(const PullRequest& request, std::function<void(const PullReply&)> done) {
+  State& s = *state_;
+  auto encoded = encode_pull(request, s.shape, s.options.value);
+  if (!encoded.is_ok()) return done({encoded.status()});
+  auto pull = take_free(&s.free_pulls);
+  // Lists of the request live only until this method returns.
+  pull->tables.assign(request.tables.begin(), request.tables.end());
+  pull->dense_parts.assign(request.dense_parts.begin(), request.dense_parts.end());
+  pull->request = {};
+  pull->request.tables = pull->tables;
+  pull->request.dense = request.dense;
+  pull->request.dense_parts = pull->dense_parts;
+  pull->part = std::move(encoded.value().part);
+  pull->done = std::move(done);
+  const bool want_dense = request.dense != nullptr || !request.dense_parts.empty();
+  const uint64_t reply_bytes = pull_reply_bytes(pull->part, s.shape, s.options.value, want_dense);
+
+  RpcCall call;
+  call.verb = static_cast<Verb>(ApiVerb::kPull);
+  call.control = std::move(encoded.value().control);
+  call.payload = std::move(encoded.value().payload);
+  call.timeout_ns = s.options.pull_timeout_ns;
+  s.traffic.sent += call.control.size() + payload_bytes(call.payload);
+  // The channel places a reply only while this call is under way, and `state` may be gone then.
+  const auto place = [pull, reply_bytes, shape = &s.shape, value = s.options.value,
+                      weak = std::weak_ptr<State>(state_)](std::string_view, uint64_t bytes)
+      -> Result<std::vector<MutableByteSpan>> {
+    const auto state = weak.lock();
+    if (!state) return Status(Code::kCancelled, "nobody waits for these rows");
+    if (bytes != reply_bytes)
+      return error(Code::kCorrupt, "pull: a reply of {} bytes, {} were asked for", bytes,
+                   reply_bytes);
+    if (value == WireValue::kFp32)
+      return pull_reply_targets(pull->part, *shape, pull->request,
+                                std::span<std::byte, kSectionAlign>(pull->padding));
+    pull->halves.resize_discard(bytes);
+    return std::vector<MutableByteSpan>{pull->halves.span()};
+  };
+  call.place = place;
+  call.done = [pull, reply_bytes, weak = std::weak_ptr<State>(state_)](Status status,
+                                                                       const RpcReply& reply) {
+    const auto state = weak.lock();
+    if (!state) return;
+    state->calls.erase(pull->call);
+    if (status.is_ok()) {
+      state->traffic.received += reply.control.size() + reply_bytes;
+      if (state->options.value != WireValue::kFp32)
+        read_pull_reply(pull->halves.data(), state->options.value, pull->part, state->shape,
+                        pull->request);
+    }
+    const auto finished = std::move(pull->done);
+    state->free_pulls.push_back(pull);
+    finished({std::move(status)});
+  };
+  pull->call = s.channel->call(std::move(call));
+  s.calls.insert(pull->call);
+}
+
+void RemoteServer::push(const PushRequest& request, std::function<void(const PushReply&)> done) {
+  State& s = *state_;
+  auto push = take_free(&s.free_pushes);
+  push->shards.assign(request.shards.begin(), request.shards.end());
+  auto encoded = encode_push(request, s.shape, s.options.value, &push->halves);
+  if (!encoded.is_ok()) return done(reply_of_failure(push->shards, encoded.status()));
+  push->done = std::move(done);
+  RpcCall call;
+  call.verb = static_cast<Verb>(ApiVerb::kPush);
+  call.control = std::move(encoded.value().control);
+  call.payload = std::move(encoded.value().payload);
+  call.timeout_ns = s.options.push_timeout_ns;
+  s.traffic.sent += call.control.size() + payload_bytes(call.payload);
+  call.done = [push, weak = std::weak_ptr<State>(state_)](Status status, const RpcReply& reply) {
+    const auto state = weak.lock();
+    if (!state) return;
+    state->calls.erase(push->call);
+    PushReply answers;
+    if (status.is_ok()) {
+      state->traffic.received += reply.control.size() + reply.payload.size();
+      status = decode_push_reply(message_bytes(reply.control, reply.payload), &answers);
+    }
+    if (!status.is_ok()) answers = reply_of_failure(push->shards, status);
+    const auto finished = std::move(push->done);
+    state->free_pushes.push_back(push);
+    finished(answers);
+  };
+  push->call = s.channel->call(std::move(call));
+  s.calls.insert(push->call);
+}
+
+}  // namespace flux
