@@ -170,12 +170,17 @@ def rpc_cpu_us(lines: Sequence[Line], bench: str) -> float | None:
         for line in lines
         if line.get("bench") == bench
         and line.get("transport") == "tcp"
-        and line.get("request_bytes") == RPC_REQUEST_BYTES
-        and line.get("reply_bytes") == RPC_REPLY_BYTES
+        and _near(line.get("request_bytes"), RPC_REQUEST_BYTES)
+        and _near(line.get("reply_bytes"), RPC_REPLY_BYTES)
         and (bench != "rpc" or line.get("checksum") is True)
         and "cpu_us" in line
     ]
     return max(found, default=None)
+
+
+def _near(size: object, wanted: int) -> bool:
+    """80 KB may be 80,000 or 80 x 1024 bytes."""
+    return isinstance(size, int) and abs(size - wanted) <= wanted * 0.03
 
 
 def judge_rpc(lines: Sequence[Line]) -> Target:

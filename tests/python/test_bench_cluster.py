@@ -7,10 +7,11 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
-from harness import cluster, cluster_report, flux, report, targets
+from harness import cluster, cluster_report, flux, report, targets, watch
 from harness.errors import BenchError
 from harness.flux import Files, Shape
 from harness.machine import Machine
@@ -142,6 +143,59 @@ class Summary(unittest.TestCase):
             flux.check_roles(["run", "server", "worker"], self.SHAPE)
 
 
+# Stands in for `flux run`: starts "flux server" and "flux worker", which are this Python on scripts
+# of those names, and lets them live until the watch has seen them (the file "seen").
+FAKE_FLUX = """#!{python}
+import json, pathlib, subprocess, sys, time
+words = sys.argv[1:]
+value = lambda name: words[words.index(name) + 1]
+folder = pathlib.Path(__file__).parent
+roles = ["server"] * int(value("--servers")) + ["worker"] * int(value("--workers"))
+start = lambda role: subprocess.Popen(["flux", role], executable=sys.executable, cwd=folder)
+running = [start(role) for role in roles]
+deadline = time.monotonic() + 60
+while not (folder / "seen").exists() and time.monotonic() < deadline:
+    time.sleep(0.01)
+for one in running:
+    one.kill()
+    one.wait()
+sets = dict(words[i + 1].split("=", 1) for i, w in enumerate(words) if w == "--set")
+servers = [dict(role="server", name="s", bytes_in=5, bytes_out=6) for r in roles if r == "server"]
+summary = dict(examples=7, examples_per_s=100.0, auc=0.7, lost=0, doubled=0, skipped=0,
+               mode="async", wire=sets["wire"], roles=servers)
+pathlib.Path(value("--summary")).write_text(json.dumps(summary))
+"""
+
+
+class WholeRun(unittest.TestCase):
+    def test_processes_are_told_apart_and_traffic_is_read(self) -> None:
+        scan = watch.Watch.scan
+
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+
+            def scan_and_tell(self: watch.Watch) -> None:
+                scan(self)
+                roles = [track.role for track in self.tracks.values() if len(track.times) > 1]
+                if roles.count("server") == 2 and roles.count("worker") == 1:
+                    (folder / "seen").touch()
+
+            binary = folder / "flux"
+            binary.write_text(FAKE_FLUX.format(python=sys.executable))
+            binary.chmod(0o755)
+            for role in ("server", "worker"):
+                (folder / role).write_text("import signal; signal.pause()\n")
+            runner = flux.Flux(binary, folder / "scratch")
+            files = Files(Path("a"), Path("b"), 7)
+            with mock.patch.object(watch.Watch, "scan", scan_and_tell):
+                sample = runner.train_roles(files, Shape(2, 1, 1, "fp16"), "fp32", cores=1)
+        self.assertEqual([use.role for use in sample.roles].count("server"), 2)
+        self.assertEqual(sample.wire, Wire("fp16", 10, 12))
+        total = sum(use.peak_rss_bytes for use in sample.roles)
+        self.assertEqual(sample.peak_rss_bytes, total)
+        self.assertGreater(sample.gb_s("worker") or 0.0, 0.0)
+
+
 class Targets(unittest.TestCase):
     def verdicts(self, table: Table, threads: int = 2) -> dict[str, str]:
         judged = targets.judge_cluster(table, threads, EXAMPLES)
@@ -190,6 +244,8 @@ class Rpc(unittest.TestCase):
         self.assertEqual((judged.measured, judged.verdict()), ("3.16x", "met"))
         self.assertEqual(targets.judge_rpc([*lines, call("rpc", 201.0)]).verdict(), "MISSED")
         self.assertEqual(targets.judge_rpc(lines[:-1]).verdict(), "not measured")
+        binary = [call("grpc", 600.0, request_bytes=81_920, reply_bytes=450_560), *lines[:-1]]
+        self.assertEqual(targets.judge_rpc(binary).verdict(), "met")
 
 
 class Text(unittest.TestCase):
