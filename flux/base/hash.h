@@ -45,6 +45,7 @@ class StreamHasher {
   ~StreamHasher();
   StreamHasher(const StreamHasher&) = delete;
   StreamHasher& operator=(const StreamHasher&) = delete;
+  void reset();  // as if new
   void update(const void* data, size_t size);
   uint64_t digest() const;
 
