@@ -10,24 +10,6 @@ namespace {
 constexpr TimeNs kAnswerDeadline = 60 * kSecond;
 }
 
-const char* stage_name(Stage stage) {
-  switch (stage) {
-    case Stage::kFeed:
-      return "feed";
-    case Stage::kRead:
-      return "read";
-    case Stage::kPlan:
-      return "plan";
-    case Stage::kPull:
-      return "pull";
-    case Stage::kCompute:
-      return "compute";
-    case Stage::kPush:
-      return "push";
-  }
-  return "unknown";
-}
-
 Result<std::unique_ptr<Trainer>> Trainer::create(const TrainerOptions& options,
                                                  std::vector<ServerPort*> servers,
                                                  CoordinatorPort* coordinator) {

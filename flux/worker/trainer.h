@@ -27,6 +27,7 @@
 #include "flux/nn/auc.h"
 #include "flux/nn/net.h"
 #include "flux/worker/feed.h"
+#include "flux/worker/progress.h"
 
 namespace flux {
 
@@ -36,20 +37,6 @@ struct TrainerOptions {
   uint32_t sparse_shards = 0;
   uint32_t pull_ahead = 0;  // batches
   PsClientOptions client;
-};
-
-enum class Stage : uint8_t { kFeed, kRead, kPlan, kPull, kCompute, kPush };
-constexpr size_t kStages = 6;
-const char* stage_name(Stage stage);
-
-// What a trainer has done so far.
-struct Progress {
-  uint64_t examples = 0;
-  uint64_t batches = 0;
-  double loss_sum = 0;
-  uint64_t duplicates = 0;  // shard answers "had it before"
-  std::array<int64_t, kStages> stage_ns{};
-  BinaryMetrics metrics;  // progressive: each prediction made before its example was learnt
 };
 
 class Trainer {

@@ -41,8 +41,7 @@ class BadNetwork {
     };
     if (executor_->random().chance(chaos_->lost)) return;
     const int copies = executor_->random().chance(chaos_->doubled) ? 2 : 1;
-    for (int i = 0; i < copies; ++i)
-      executor_->post(delay(), [serve, reply] { serve(reply); });
+    for (int i = 0; i < copies; ++i) executor_->post(delay(), [serve, reply] { serve(reply); });
   }
 
  private:
@@ -187,9 +186,8 @@ class BadJob final : public JobPort {
   void leave(LeaseRequest last, WorkerReport r, Status why,
              std::function<void(Status)> done) override {
     if (perfect) return job_->leave(last, r, why, std::move(done));
-    network_.call<Status>(
-        [this, last, r, why](auto reply) { job_->leave(last, r, why, reply); }, std::move(done),
-        Status(Code::kUnavailable, "timed out"));
+    network_.call<Status>([this, last, r, why](auto reply) { job_->leave(last, r, why, reply); },
+                          std::move(done), Status(Code::kUnavailable, "timed out"));
   }
   bool silent = false;   // from now on nothing is answered
   bool perfect = false;  // from now on everything is, at once

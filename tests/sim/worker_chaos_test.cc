@@ -101,8 +101,8 @@ class Cluster {
       lane.executor = &executor;
       lane.net = std::move(Net::compile(servers.graph, net)).value();
       for (const auto& server : servers.servers)
-        lane.servers.push_back(std::make_shared<tiny::BadServer>(
-            &executor, &chaos, server.get(), worker->traffic.back().get()));
+        lane.servers.push_back(std::make_shared<tiny::BadServer>(&executor, &chaos, server.get(),
+                                                                 worker->traffic.back().get()));
       ports_.insert(ports_.end(), lane.servers.begin(), lane.servers.end());
       setup.lanes.push_back(std::move(lane));
     }
@@ -157,15 +157,18 @@ TEST_P(ChaosTest, CrashesLoseNothing) {
     Cluster cluster(seed, setting, data, {});
     int crashes = 0;
     TimeNs next = kSecond;
-    ASSERT_TRUE(cluster.run(3600 * kSecond, [&] {
-      if (cluster.executor.now_ns() < next || crashes == 4 || cluster.master.complete()) return;
-      next += kSecond / 2;
-      const size_t w = cluster.executor.random().below(cluster.workers.size());
-      if (!cluster.workers[w]->agent || cluster.workers[w]->outcome) return;
-      if (!cluster.master.by_boot.contains(w + 1)) return;
-      cluster.crash(w);
-      ++crashes;
-    })) << "seed " << seed;
+    ASSERT_TRUE(cluster.run(
+        3600 * kSecond,
+        [&] {
+          if (cluster.executor.now_ns() < next || crashes == 4 || cluster.master.complete()) return;
+          next += kSecond / 2;
+          const size_t w = cluster.executor.random().below(cluster.workers.size());
+          if (!cluster.workers[w]->agent || cluster.workers[w]->outcome) return;
+          if (!cluster.master.by_boot.contains(w + 1)) return;
+          cluster.crash(w);
+          ++crashes;
+        }))
+        << "seed " << seed;
     ASSERT_TRUE(cluster.master.complete()) << "seed " << seed;
     cluster.servers.expect_counts(data, 1);
     for (const auto& worker : cluster.workers)
@@ -250,8 +253,7 @@ TEST(Silence, ServersThatFallSilentEndTheWorkerWithTheirNames) {
   ASSERT_TRUE(cluster.run(200 * kSecond)) << "it must not wait for ever";
   const WorkerOutcome& outcome = *cluster.workers[0]->outcome;
   EXPECT_EQ(outcome.status.code(), Code::kUnavailable);
-  EXPECT_NE(outcome.status.message().find("server"), std::string::npos)
-      << outcome.status.message();
+  EXPECT_NE(outcome.status.message().find("server"), std::string::npos) << outcome.status.message();
 }
 
 }  // namespace

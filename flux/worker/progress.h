@@ -1,0 +1,27 @@
+// Progress: what trainer threads have done so far, and where their time went.
+// Plain values; whoever shares one guards it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "flux/nn/auc.h"
+
+namespace flux {
+
+enum class Stage : uint8_t { kFeed, kRead, kPlan, kPull, kCompute, kPush };
+constexpr size_t kStages = 6;
+const char* stage_name(Stage stage);
+
+// What a trainer has done so far.
+struct Progress {
+  uint64_t examples = 0;
+  uint64_t batches = 0;
+  double loss_sum = 0;
+  uint64_t duplicates = 0;  // shard answers "had it before"
+  std::array<int64_t, kStages> stage_ns{};
+  BinaryMetrics metrics;  // progressive: each prediction made before its example was learnt
+};
+
+}  // namespace flux
