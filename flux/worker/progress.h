@@ -1,5 +1,5 @@
-// Progress: what trainer threads have done so far, and where their time went.
-// Plain values; whoever shares one guards it.
+// Progress: what a trainer thread has done so far, and how long each stage of it took.
+// Plain values; whoever owns one guards it.
 #pragma once
 
 #include <array>
