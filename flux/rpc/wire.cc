@@ -266,8 +266,8 @@ void Wire::read_some() {
   IoResult io;
   while (is_open() && !paused_ && !failing_) {
     if (taken > kReadPerTurn) {
-      start();
-      break;
+      in_read_ = false;
+      return start();  // goes on after the others
     }
     input_.want(kPartsMax, &parts_);
     io = transport_.read(parts_);
@@ -283,7 +283,7 @@ void Wire::read_some() {
     }
   }
   in_read_ = false;
-  if (!is_open() || paused_ || failing_ || taken > kReadPerTurn) return;
+  if (!is_open() || paused_ || failing_) return;
   if (io.outcome == IoOutcome::kEnd || io.outcome == IoOutcome::kFailed) return broken(failed(io));
   wait_for(io.outcome);
 }
