@@ -145,11 +145,10 @@ TEST(Sockets, APlaceThatIsRefusedFailsOnlyItsCall) {
   EXPECT_EQ(refused.status.code(), Code::kCorrupt);
   EXPECT_EQ(refused.status.message(), "not mine");
   char little[10];
-  const Outcome small = client.call(kEcho, "c", {bytes_of(sent)}, 20 * kSecond,
-                                    [&](std::string_view, uint64_t) {
-                                      return Result<std::vector<MutableByteSpan>>(
-                                          {std::as_writable_bytes(std::span(little))});
-                                    });
+  const Outcome small =
+      client.call(kEcho, "c", {bytes_of(sent)}, 20 * kSecond, [&](std::string_view, uint64_t) {
+        return Result<std::vector<MutableByteSpan>>({std::as_writable_bytes(std::span(little))});
+      });
   EXPECT_EQ(small.status.message(), "the caller made room for 10 bytes, the reply has 300000");
   ASSERT_EQ(server.service.release(), 1U);
   EXPECT_TRUE(client.wait(other).status.is_ok()) << "the connection is the same";
