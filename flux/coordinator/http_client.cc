@@ -34,7 +34,7 @@ Result<std::unique_ptr<httplib::Client>> connect(const HttpTarget& target) {
 
 Result<std::string> answer(const HttpTarget& target, httplib::Result result, std::string body) {
   if (!result)
-    return error(Code::kUnavailable, "nobody answers at {}: {}", target.url,
+    return error(Code::kUnavailable, "nobody answers at {} ({} failed)", target.url,
                  httplib::to_string(result.error()));
   if (result->status / 100 == 2) return body;
   while (!body.empty() && body.back() == '\n') body.pop_back();

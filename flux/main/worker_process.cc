@@ -157,6 +157,7 @@ int worker_command(const WorkerArguments& arguments) {
   WorkerProcess process(named, &log);
   const Status status = process.run();
   if (!status.is_ok()) log.say("ends: " + status.message());
+  if (status.code() == Code::kCancelled) return 0;  // came when the job was ending
   // Taken for dead is no mistake of a person: it may be started again.
   if (status.code() == Code::kStale) return report(Status(Code::kUnavailable, status.message()));
   return report(status);
