@@ -8,7 +8,7 @@ export JOBS
 
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
-.PHONY: help deps build run test slow bench bench-table asan tsan fmt fmt-check tidy clean
+.PHONY: help deps build run test slow netns bench bench-table asan tsan fmt fmt-check tidy clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,12 @@ asan:  ## unit and simulator tests under the address and undefined-behaviour san
 tsan:  ## unit and simulator tests under the thread sanitizer
 	@tools/deps.sh build test
 	@tools/test.sh tsan
+
+netns:  ## train on five hosts: network namespaces, TLS, then with loss and delay (needs root)
+	@tools/deps.sh build test netns
+	@cmake --preset test
+	@$(NINJA) -C build flux netns_switch
+	python3 -B tests/netns/netns.py --flux build/flux --switch build/bin/netns_switch || test $$? = 77
 
 slow:  ## the slow tests, such as fifty kills in a row
 	@tools/deps.sh build test
