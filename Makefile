@@ -8,7 +8,8 @@ export JOBS
 
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
-.PHONY: help deps build run test slow netns bench bench-table asan tsan fmt fmt-check tidy clean
+SEEDS ?= 100000
+.PHONY: help deps build run test sim netns slow bench bench-table asan tsan fmt fmt-check tidy clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +49,9 @@ netns:  ## train on five hosts: network namespaces, TLS, then with loss and dela
 	@cmake --preset test
 	@$(NINJA) -C build flux netns_switch
 	python3 -B tests/netns/netns.py --flux build/flux --switch build/bin/netns_switch || test $$? = 77
+
+sim: build  ## SEEDS (default 100000) simulated clusters under faults, on all cores
+	build/flux sim --seeds 1..$(SEEDS)
 
 slow:  ## the slow tests, such as fifty kills in a row
 	@tools/deps.sh build test

@@ -14,7 +14,7 @@ packages() {
     test) echo libgtest-dev python3 ;;
     fmt) echo clang-format-14 ;;
     tidy) echo clang-tidy-14 libomp-14-dev python3-venv git ;;
-    bench) echo python3 python3-venv ;;
+    bench) echo python3 python3-venv libgrpc++-dev ;;
     netns) echo python3 iproute2 ;;
     *) echo "tools/deps.sh: no group '$1'; there are: build test fmt tidy bench netns" >&2; exit 2 ;;
   esac

@@ -123,9 +123,9 @@ Result<ShardImage> CheckpointStore::read_shard(uint64_t number, const FileInfo& 
   return image;
 }
 
-Result<uint64_t> CheckpointStore::begin() const {
+Result<uint64_t> CheckpointStore::begin(uint64_t last) const {
   const std::vector<uint64_t> numbers = committed();
-  const uint64_t number = numbers.empty() ? 1 : numbers.back() + 1;
+  const uint64_t number = std::max(last, numbers.empty() ? 0 : numbers.back()) + 1;
   FLUX_RETURN_IF_ERROR(files_->remove_all(path_of(number)));
   FLUX_RETURN_IF_ERROR(files_->make_folders(path_of(number)));
   return number;

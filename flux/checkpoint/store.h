@@ -42,7 +42,9 @@ class CheckpointStore {
   Result<ShardImage> read_shard(uint64_t number, const FileInfo& file) const;
 
   // Writing: begin() a number, add() files, commit() the manifest that names them.
-  Result<uint64_t> begin() const;
+  // The number is above all committed ones and above `last`: a caller who gives the number it used
+  // last never uses one twice, whatever became of it.
+  Result<uint64_t> begin(uint64_t last = 0) const;
   Result<FileInfo> add(uint64_t number, const std::string& name, std::string_view content) const;
   Status commit(const Manifest& manifest) const;
   // Removes what was written of a number that will not be committed.

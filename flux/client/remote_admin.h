@@ -12,8 +12,8 @@
 namespace flux {
 
 struct RemoteAdminOptions {
-  RetryOptions quick;                               // passes, marks
-  RetryOptions slow{.deadline_ns = 600 * kSecond};  // open_job, load, save, totals
+  RetryOptions quick;  // passes, marks, close_job
+  RetryOptions slow{.try_timeout_ns = 2 * kSecond, .deadline_ns = 600 * kSecond};  // the rest
 };
 
 class RemoteAdmin final : public ServerAdminPort {

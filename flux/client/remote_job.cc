@@ -35,10 +35,10 @@ void RemoteJob::geometry(uint64_t hash, std::function<void(Result<std::string>)>
 void RemoteJob::leave(LeaseRequest last, WorkerReport report, Status why,
                       std::function<void(Status)> done) {
   const LeaveRequest request{std::move(last), std::move(report), std::move(why)};
-  caller_.call_bytes(ApiVerb::kLeave, encode_message(request), options_.plain,
-                     [done = std::move(done)](Status status, std::string_view, uint32_t tries) {
-                       const bool left_before = tries > 1 && status.code() == Code::kStale;
-                       done(left_before ? Status::ok() : std::move(status));
+  caller_.call_plain(ApiVerb::kLeave, request, options_.plain,
+                     [done = std::move(done)](Status status) {
+                       // A copy of this request came first, or it was taken for dead: it is gone.
+                       done(status.code() == Code::kStale ? Status::ok() : std::move(status));
                      });
 }
 

@@ -1,7 +1,7 @@
 // RemoteJob: the JobPort of a worker over a Channel to its coordinator.
 //
 // Every call is asked again until it is answered or its deadline is over (client/retry_caller.h). A
-// repeated lease has the same `seq`, so the coordinator gives the same block; a repeated leave that
+// repeated lease has the same `seq`, so the coordinator gives the same block; a leave that
 // finds the worker gone has been done. The coordinator may hold a lease back:
 // `lease.try_timeout_ns` is the longest that it does, and some more. Threads, ownership,
 // destruction: as RetryCaller.
@@ -14,7 +14,7 @@ namespace flux {
 
 struct RemoteJobOptions {
   RetryOptions plain;  // join, report, map, geometry, leave
-  RetryOptions lease{.try_timeout_ns = 5 * kSecond};
+  RetryOptions lease{.try_timeout_ns = 3 * kSecond, .deadline_ns = 60 * kSecond};
 };
 
 class RemoteJob final : public JobPort {

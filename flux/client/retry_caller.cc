@@ -68,7 +68,7 @@ struct RetryCaller::State : std::enable_shared_from_this<State> {
 
   void finish(uint64_t id, Status status, std::string_view reply) {
     auto node = calls.extract(id);
-    node.mapped().done(std::move(status), reply, node.mapped().tries);
+    node.mapped().done(std::move(status), reply);
   }
 
   Channel* channel;

@@ -301,6 +301,15 @@ void BlockQueue::settled(const BatchId& id) {
   if (find(id) != nullptr) take_mark(id.block.block, id.batch);
 }
 
+void BlockQueue::absolve(const BatchId& id) {
+  Block* block = find(id);
+  if (block == nullptr) return;
+  block->condemned_mask &= ~(1U << id.batch);
+  block->deaths = block->shared_deaths = 0;
+  alone_deaths_.erase({id.block.block, static_cast<int>(id.batch)});
+  if (block->state == BlockState::kAside) set_resting_state(id.block.block);
+}
+
 uint64_t BlockQueue::mark_point() {
   for (Block& block : blocks_) block.point_mask = block.applied_mask;
   point_void_ = false;

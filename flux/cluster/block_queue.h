@@ -93,6 +93,9 @@ class BlockQueue {
   std::vector<BatchId> take_poisoned();
   // Every shard has a verdict on the batch now.
   void settled(const BatchId& id);
+  // A condemned batch turned out to be innocent: a shard has it, so somebody could train it. Its
+  // block is leased again; the deaths so far count no more.
+  void absolve(const BatchId& id);
 
   // A save takes: point = mark_point(), then the shards write, then the manifest is committed, then
   // applied_before_are_safe(point). Hints that came in after mark_point() are not taken for

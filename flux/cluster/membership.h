@@ -30,7 +30,9 @@ struct Member {
 
 class Membership {
  public:
-  explicit Membership(TimeNs lease_ns) : lease_ns_(lease_ns) {}
+  // Ids follow `last`: memberships of two lives of a job start far apart, so that a member of the
+  // former one is never taken for one of this.
+  explicit Membership(TimeNs lease_ns, MemberId last = 0) : lease_ns_(lease_ns), last_(last) {}
 
   struct Joined {
     MemberId id = 0;
@@ -57,7 +59,7 @@ class Membership {
 
  private:
   TimeNs lease_ns_;
-  MemberId last_ = 0;
+  MemberId last_;
   std::map<MemberId, Member> members_;
   std::deque<std::pair<std::string, uint64_t>> replaced_;  // name, boot; the latest
 };

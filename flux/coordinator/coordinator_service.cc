@@ -1,5 +1,7 @@
 #include "flux/coordinator/coordinator_service.h"
 
+#include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 #include <utility>
@@ -66,6 +68,8 @@ class CoordinatorService::State : public std::enable_shared_from_this<State> {
   void joined(Members State::*members, uint32_t id, Member member);
   void heard(Members State::*members, uint32_t id, uint64_t connection);
   void watch(Members State::*members, uint32_t id, uint64_t connection);
+  void left(WorkerId worker);
+  bool has_left(const Member& member) const;
 
   JobPort* const job_;
   ServerRegistry* const registry_;
@@ -73,6 +77,7 @@ class CoordinatorService::State : public std::enable_shared_from_this<State> {
   const CoordinatorServiceOptions options_;
   Members workers_, servers_;
   std::set<uint64_t> open_;  // connections
+  std::deque<Member> left_;  // workers, lately: a copy of their join that comes late is no join
 };
 
 void CoordinatorService::State::joined(Members State::*members, uint32_t id, Member member) {
@@ -101,6 +106,20 @@ void CoordinatorService::State::watch(Members State::*members, uint32_t id, uint
   });
 }
 
+void CoordinatorService::State::left(WorkerId worker) {
+  constexpr size_t kLeftMax = 1024;
+  auto node = workers_.extract(worker);
+  if (!node) return;
+  left_.push_back(std::move(node.mapped()));
+  if (left_.size() > kLeftMax) left_.pop_front();
+}
+
+bool CoordinatorService::State::has_left(const Member& member) const {
+  return std::any_of(left_.begin(), left_.end(), [&](const Member& other) {
+    return other.boot == member.boot && other.name == member.name;
+  });
+}
+
 void CoordinatorService::State::closed(uint64_t connection) {
   open_.erase(connection);
   for (const auto members : {&State::workers_, &State::servers_})
@@ -113,6 +132,8 @@ void CoordinatorService::State::join(const RpcRequest& rpc, Responder respond) {
       rpc, std::move(respond),
       [](State* s, uint64_t connection, JoinRequest request, const SharedResponder& respond) {
         Member member{request.name, request.boot, connection};
+        if (s->has_left(member))
+          return respond->fail(error(Code::kStale, "worker '{}' has left", member.name));
         s->job_->join(std::move(request), [weak = s->weak_from_this(), member = std::move(member),
                                            respond](const Result<JoinReply>& reply) {
           const auto state = weak.lock();
@@ -159,7 +180,7 @@ void CoordinatorService::State::worker_verb(const RpcRequest& rpc, Responder res
       return serve<LeaveRequest>(
           rpc, std::move(respond),
           [](State* s, uint64_t, LeaveRequest r, const SharedResponder& respond) {
-            s->workers_.erase(r.last.worker);  // its connection may close now
+            s->left(r.last.worker);  // its connection may close now
             s->job_->leave(std::move(r.last), std::move(r.report), std::move(r.why),
                            [respond](Status status) {
                              if (!status.is_ok()) return respond->fail(std::move(status));

@@ -172,7 +172,7 @@ void JobMaster::State::ask_totals() {
   std::vector<ExpectedCount> expected;
   if (plan_.key_per_example && closed_.size() == plan_.passes.size())
     for (const ClosedPass& pass : closed_) expected.push_back({pass.records, pass.repeats});
-  if (!map_) return end(Status::ok());
+  if (!opened_) return end(Status::ok());
   fan_out<JobTotals>(
       server_names(),
       [&](size_t i, std::function<void(Result<JobTotals>)> answer) {

@@ -220,57 +220,81 @@ void JobMaster::State::lose_idle_members() {
   }
 }
 
-// A batch on which workers die when they train it alone. It may have been applied before the death:
-// the shards are asked first.
+// A batch that some shard has was trained by somebody, though whoever did it died before the others
+// had it or before we heard: no poison.
 void JobMaster::State::skip_poisoned() {
   if (!queue_ || phase_ != Phase::kTraining) return;
-  for (const BatchId& id : queue_->take_poisoned())
-    ask_marked(id.block, false, guard([this, id](const Result<std::vector<uint32_t>>& marked) {
-                 if (ended() || !queue_) return;
+  for (const BatchId& id : queue_->take_poisoned()) {
+    BlockId section = id.block;
+    section.block = 0;
+    ask_marked(section, true, guard([this, id](const Result<std::vector<uint32_t>>& marked) {
+                 if (ended() || !queue_ || queue_->section().pass != id.block.pass) return;
                  if (!marked.is_ok()) return fail(marked.status());
-                 if (((marked.value()[id.block.block] >> id.batch) & 1) == 0) return skip(id);
-                 queue_->settled(id);
-                 acknowledge({}, {});
+                 if (((marked.value()[id.block.block] >> id.batch) & 1) == 0) return condemn(id);
+                 queue_->absolve(id);
                  pump();
                }));
+  }
 }
 
-// Decided and logged before any shard is marked.
-void JobMaster::State::skip(const BatchId& id) {
+void JobMaster::State::log_verdict(const char* kind, const BatchId& id, const std::string& why,
+                                   std::function<void()> then) {
   Decision decision;
-  decision.kind = "verdict";
+  decision.kind = kind;
   decision.term = epoch_.term;
   decision.pass = pass_;
   decision.geometry = geometry_->hash();
   decision.batch = id;
   decision.verdict = Verdict::kSkipped;
-  decision.why = "every worker that trained it alone died";
-  const DataBlock& block = geometry_->blocks[id.block.block];
-  say(fmt::format("skipped {} ({}, bytes {} to {}): {}", to_string(id),
-                  geometry_->files[block.file].path, block.begin, block.end, decision.why));
+  decision.why = why;
   slowly<bool>(
       [log = DecisionLog(files_, in_output("coordinator.log")),
        decision]() mutable -> Result<bool> {
         FLUX_RETURN_IF_ERROR(log.append(decision));
         return true;
       },
-      [this, id, decision](const Result<bool>& logged) {
+      [this, decision, then = std::move(then)](const Result<bool>& logged) {
+        if (ended()) return;
         if (!logged.is_ok()) return fail(logged.status());
         decisions_.push_back(decision);
-        call_all(
-            [this, id](size_t i, ServerAdminPort::Done done) {
-              admin(i)->mark(options_.incarnation, geometry_->hash(), {id}, Verdict::kSkipped,
-                             std::move(done));
-            },
-            [this, id](const Status& status) {
-              if (!status.is_ok()) return fail(status);
-              ++batches_skipped_;
-              if (!queue_) return;
-              queue_->settled(id);
-              acknowledge({}, {});
-              pump();
-            });
+        then();
       });
+}
+
+// Decided and logged before any shard is marked.
+void JobMaster::State::condemn(const BatchId& id) {
+  const std::string why = "every worker that trained it alone died";
+  const DataBlock& block = geometry_->blocks[id.block.block];
+  say(fmt::format("skipped {} ({}, bytes {} to {}): {}", to_string(id),
+                  geometry_->files[block.file].path, block.begin, block.end, why));
+  log_verdict("verdict", id, why, [this, id] { mark_condemned(id); });
+}
+
+void JobMaster::State::mark_condemned(const BatchId& id) {
+  call_all(
+      [this, id](size_t i, ServerAdminPort::Done done) {
+        admin(i)->mark(options_.incarnation, geometry_->hash(), {id}, Verdict::kSkipped,
+                       std::move(done));
+      },
+      [this, id](const Status& status) {
+        if (ended()) return;
+        if (status.code() == Code::kStale) return revoke(id, status);
+        if (!status.is_ok()) return fail(status);
+        ++batches_skipped_;
+        if (!queue_) return;
+        queue_->settled(id);
+        acknowledge({}, {});
+        pump();
+      });
+}
+
+// A late push came before the mark: the shards disagree. The last checkpoint knows nothing of it.
+void JobMaster::State::revoke(const BatchId& id, const Status& why) {
+  log_verdict("revoked", id, why.message(), [this, why] {
+    fail(error(Code::kUnavailable,
+               "{}; the verdict is taken back: run the job again to go on from the last checkpoint",
+               why.message()));
+  });
 }
 
 std::string JobMaster::State::wait_reason() const {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "flux/base/hash.h"
 #include "flux/coordinator/job_state.h"
 #include "flux/storage/atomic_file.h"
 
@@ -17,7 +18,8 @@ JobMaster::State::State(JobPlan plan, JobMasterOptions options, Executor* execut
       reach_(std::move(reach)),
       events_(events),
       checkpoint_folder_(join_path(plan_.output, "checkpoints")),
-      workers_members_(options_.member_lease_ns),
+      workers_members_(options_.member_lease_ns,
+                       static_cast<MemberId>(mix64(options_.incarnation) >> 34)),
       servers_members_(options_.member_lease_ns) {}
 
 std::string JobMaster::State::in_output(std::string_view name) const {

@@ -274,7 +274,7 @@ void JobMaster::State::geometry_text(uint64_t hash,
                                      const std::function<void(Result<std::string>)>& done) {
   const auto at = geometry_texts_.find(hash);
   if (at == geometry_texts_.end())
-    return done(error(Code::kNotFound, "no cut of the data with hash {:016x}", hash));
+    return done(error(Code::kStale, "the pass with the cut {:016x} is not open", hash));
   done(at->second);
 }
 

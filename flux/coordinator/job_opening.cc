@@ -105,6 +105,7 @@ void JobMaster::State::place_and_open() {
       [this](const Status& status) {
         if (ended()) return;
         if (!status.is_ok()) return fail(status);
+        opened_ = true;
         load_shards();
       });
 }
@@ -205,8 +206,11 @@ void JobMaster::State::pass_read(Result<Geometry> geometry) {
   if (ended()) return;
   if (geometry.status().code() == Code::kCancelled) return after_pass();
   if (!geometry.is_ok()) return fail(geometry.status());
+  // A worker that is late may still ask for the cut before.
+  if (geometry_)
+    std::erase_if(geometry_texts_,
+                  [&](const auto& text) { return text.first != geometry_->hash(); });
   geometry_ = std::move(geometry).value();
-  geometry_texts_.clear();
   geometry_texts_[geometry_->hash()] = geometry_->to_json();
   pass_open_ = true;
   call_all(

@@ -147,7 +147,11 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void begin_section(uint32_t section, const std::vector<uint32_t>& marked);
   void verify_section();
   void skip_poisoned();
-  void skip(const BatchId& id);
+  void condemn(const BatchId& id);
+  void mark_condemned(const BatchId& id);
+  void revoke(const BatchId& id, const Status& why);
+  void log_verdict(const char* kind, const BatchId& id, const std::string& why,
+                   std::function<void()> then);
   void expire_blocks();
   void lose_idle_members();
   std::string wait_reason() const;
@@ -233,7 +237,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   Membership servers_members_;
   std::vector<ServerEntry> servers_;  // index = ServerId
   std::optional<ShardMap> map_;
-  WorkerReport left_;  // sums over workers that are gone
+  bool opened_ = false;  // every server has the job open
+  WorkerReport left_;    // sums over workers that are gone
   uint64_t workers_lost_ = 0;
 
   // the pass
@@ -258,6 +263,9 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
 
   // saving
   bool saving_ = false;
+  // Of the checkpoint begun last. Servers answer a repeated save of a number from memory, so one
+  // that failed is not tried again under its number.
+  uint64_t last_number_ = 0;
   std::vector<std::function<void()>> after_save_;
   TimeNs next_checkpoint_ = 0;
 

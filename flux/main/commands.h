@@ -109,6 +109,13 @@ struct GenArguments {
   unsigned threads = 0;
 };
 
+struct SimArguments {
+  uint64_t first = 1, last = 1;  // seeds
+  std::string bug = "none";
+  bool verbose = false;
+  unsigned threads = 0;  // for many seeds
+};
+
 int check_command(const JobArguments& arguments);
 int schema_command();
 int run_command(const RunArguments& arguments);
@@ -124,6 +131,9 @@ int logs_command(const LogsArguments& arguments);
 int stop_command(const StopArguments& arguments);
 int certs_command(const CertsArguments& arguments);
 int gen_criteo_command(const GenArguments& arguments);
+
+// Simulated clusters from seeds (testing/cluster_sim.h).
+int sim_command(const SimArguments& arguments);
 
 // The end of a training: writes the summary to `file` (if named) and gives the exit code.
 int end_of_run(const Result<Summary>& summary, const std::string& file);

@@ -65,6 +65,8 @@ struct Arguments {
   std::string inspect_path;
   bool verify = false;
   GenArguments gen;
+  SimArguments sim;
+  std::string seeds;
   CoordinatorArguments coordinator;
   ServerArguments server;
   WorkerArguments worker;
@@ -224,6 +226,38 @@ void add_data(CLI::App* app, Arguments* a, int* exit_code) {
   criteo->callback([=] { *exit_code = gen_criteo_command(a->gen); });
 }
 
+// "5..100", "5".
+bool parse_seeds(const std::string& text, SimArguments* out) {
+  const size_t dots = text.find("..");
+  const auto number = [](const std::string& word, uint64_t* value) {
+    const bool digits = !word.empty() && word.size() < 19 &&
+                        word.find_first_not_of("0123456789") == std::string::npos;
+    if (digits) *value = std::stoull(word);
+    return digits;
+  };
+  if (dots == std::string::npos) {
+    if (!number(text, &out->first)) return false;
+    out->last = out->first;
+    return true;
+  }
+  return number(text.substr(0, dots), &out->first) && number(text.substr(dots + 2), &out->last);
+}
+
+void add_sim(CLI::App* app, Arguments* a, int* exit_code) {
+  CLI::App* sim = app->add_subcommand("sim", "simulate a cluster under faults, from a seed");
+  CLI::Option* seed = sim->add_option("--seed", a->seeds, "one run, the same every time");
+  sim->add_option("--seeds", a->seeds, "many runs: FIRST..LAST")->excludes(seed);
+  sim->add_option("--bug", a->sim.bug, "plant a bug, to see it found");
+  sim->add_option("--threads", a->sim.threads, "threads for many runs (0: one per core)")
+      ->check(CLI::Range(0U, 1024U));
+  sim->add_flag("--verbose", a->sim.verbose, "tell the story of a run");
+  sim->callback([=] {
+    *exit_code = a->seeds.empty() || parse_seeds(a->seeds, &a->sim)
+                     ? sim_command(a->sim)
+                     : report(invalid("'{}': give a number, or FIRST..LAST", a->seeds));
+  });
+}
+
 int run_main(int argc, char** argv) {
   if (!cpu_has_baseline()) {
     std::fputs("flux: this CPU lacks AVX2, FMA or BMI2 (x86-64-v3), which flux needs\n", stderr);
@@ -248,6 +282,7 @@ int run_main(int argc, char** argv) {
   add_server_and_worker(&app, &arguments, &exit_code);
   add_watchers(&app, &arguments, &exit_code);
   add_data(&app, &arguments, &exit_code);
+  add_sim(&app, &arguments, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {

@@ -35,7 +35,7 @@ struct PushSessionOptions {
   uint32_t pushes_max = 4;              // in flight
   uint64_t bytes_max = 256ULL << 20;    // of gradients held
   TimeNs answer_timeout_ns = kSecond;   // before the first resend
-  TimeNs timeout_max_ns = 8 * kSecond;  // the time-out doubles up to this
+  TimeNs timeout_max_ns = 3 * kSecond;  // the time-out doubles up to this
 };
 
 struct PushAction {

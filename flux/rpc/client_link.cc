@@ -198,7 +198,7 @@ Status ClientLink::on_control(const FrameHeader& header, FrameTarget* target) {
 
 Status ClientLink::on_frame(const FrameHeader& header) {
   const auto self = shared_from_this();
-  ping_ns_ = 0;
+  if (std::exchange(ping_ns_, 0) != 0) arm(loop_.now_ns() + options_.keep_alive_ns);
   if (phase_ == Phase::kHandshaking) return receive_handshake(header);
   switch (header.kind) {
     case FrameKind::kReply:

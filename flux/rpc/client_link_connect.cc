@@ -186,6 +186,7 @@ Status ClientLink::timed_out(const Call& call) const {
 }
 
 void ClientLink::keep_alive(TimeNs now) {
+  if (ping_ns_ < wire_->last_read_ns()) ping_ns_ = 0;  // some bytes are an answer too
   const TimeNs silent = now - wire_->last_read_ns();
   if (silent < options_.keep_alive_ns) return;
   const TimeNs pinged = ping_ns_;

@@ -16,7 +16,8 @@ namespace flux {
 namespace {
 
 constexpr size_t kTurnedAwayMax = 64;  // connections above the cap that are told so
-constexpr auto kSweepEvery = std::chrono::milliseconds(500);
+constexpr TimeNs kSweepEvery = 500 * kMillisecond;
+constexpr TimeNs kSweepAtMost = 10 * kMillisecond;
 
 // On its way to its loop, in a task that may never run.
 class OwnedFd {
@@ -121,7 +122,10 @@ void Listener::Impl::accepted(int fd, const StreamSocket::protocol_type& protoco
 }
 
 void Listener::Impl::sweep(const std::shared_ptr<ListenLoop>& loop) {
-  loop->sweep.expires_after(kSweepEvery);
+  const ListenerOptions& o = core_->options;
+  const TimeNs least = std::min({o.handshake_timeout_ns, o.stall_timeout_ns, o.idle_timeout_ns});
+  loop->sweep.expires_after(
+      std::chrono::nanoseconds(std::clamp(least / 2, kSweepAtMost, kSweepEvery)));
   loop->sweep.async_wait([this, weak = std::weak_ptr(loop)](const std::error_code& failed) {
     const auto loop = weak.lock();
     if (failed || !loop) return;

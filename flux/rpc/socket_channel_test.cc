@@ -95,5 +95,298 @@ TEST(Sockets, AnswersInAnyOrderAndFromAnyThread) {
   EXPECT_EQ(kept->count, 1);
 }
 
+TEST(Sockets, ThreadsOfTheListenerShareTheConnections) {
+  ListenerOptions options;
+  options.threads = 3;
+  Server server(options);
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 9; ++i) clients.push_back(std::make_unique<Client>(server.address()));
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::shared_ptr<Outcome>> outcomes;
+    const std::string sent = pattern(1000 + static_cast<size_t>(round) * 997, 1);
+    for (auto& client : clients) outcomes.push_back(client->start(kEcho, "x", {bytes_of(sent)}));
+    for (size_t i = 0; i < clients.size(); ++i)
+      ASSERT_TRUE(text_of(clients[i]->wait(outcomes[i]).reply.payload) == sent);
+  }
+  EXPECT_EQ(server.listener->connections(), 9U);
+  clients.clear();
+  Client last(server.address());
+  ASSERT_TRUE(last.until([&] { return server.service.closed_count() == 9; }));
+}
+
+TEST(Sockets, TheListenerMayUseTheCallersLoop) {
+  IoLoop loop;
+  ListenerOptions options;
+  options.loop = &loop;
+  {
+    Server server(options);
+    Client client(server.address());
+    const auto outcome = client.start(kEcho, "same thread");
+    ASSERT_TRUE(client.until([&] {
+      loop.poll();
+      return outcome->over;
+    }));
+    EXPECT_EQ(outcome->reply.control, "same thread");
+    server.listener.reset();
+    EXPECT_EQ(server.service.closed_count(), 1U);
+  }
+}
+
+TEST(Sockets, APlaceThatIsRefusedFailsOnlyItsCall) {
+  Server server;
+  Client client(server.address());
+  const auto other = client.start(kKeep);
+  const std::string sent = pattern(300'000, 5);
+  const Outcome refused =
+      client.call(kEcho, "c", {bytes_of(sent)}, 20 * kSecond,
+                  [](std::string_view, uint64_t) -> Result<std::vector<MutableByteSpan>> {
+                    return Status(Code::kCorrupt, "not mine");
+                  });
+  EXPECT_EQ(refused.status.code(), Code::kCorrupt);
+  EXPECT_EQ(refused.status.message(), "not mine");
+  char little[10];
+  const Outcome small = client.call(kEcho, "c", {bytes_of(sent)}, 20 * kSecond,
+                                    [&](std::string_view, uint64_t) {
+                                      return Result<std::vector<MutableByteSpan>>(
+                                          {std::as_writable_bytes(std::span(little))});
+                                    });
+  EXPECT_EQ(small.status.message(), "the caller made room for 10 bytes, the reply has 300000");
+  ASSERT_EQ(server.service.release(), 1U);
+  EXPECT_TRUE(client.wait(other).status.is_ok()) << "the connection is the same";
+  EXPECT_EQ(client.channel->counters().connections, 1U);
+}
+
+TEST(Sockets, TimeOutAndCancelLeaveTheConnectionInPeace) {
+  Server server;
+  Client client(server.address());
+  const auto kept = client.start(kKeep);
+  const auto late = client.start(kKeep, "", {}, 30 * kMillisecond);
+  EXPECT_EQ(client.wait(late).status.code(), Code::kUnavailable);
+  EXPECT_NE(late->status.message().find("verb 4 was not answered within 30 ms"), std::string::npos)
+      << late->status.message();
+  const auto cancelled = client.start(kKeep);
+  client.channel->cancel(client.last_id);
+  EXPECT_FALSE(cancelled->over) << "not inside cancel()";
+  EXPECT_EQ(client.wait(cancelled).status.code(), Code::kCancelled);
+  client.channel->cancel(client.last_id);
+  client.channel->cancel(12345);
+  ASSERT_TRUE(client.until([&] { return server.service.kept_count() == 3; }));
+  server.service.release();  // two of the answers come too late
+  EXPECT_TRUE(client.wait(kept).status.is_ok());
+  EXPECT_TRUE(client.call(kEcho).status.is_ok());
+  EXPECT_EQ(late->count + cancelled->count, 2);
+  EXPECT_EQ(client.channel->counters().connections, 1U);
+}
+
+TEST(Sockets, AHalfSentCallThatEndsClosesTheConnection) {
+  IoLoop loop;  // not turned: the listener reads nothing
+  ListenerOptions options;
+  options.loop = &loop;
+  Server server(options);
+  Client client(server.address());
+  const auto first = client.start(kEcho);
+  ASSERT_TRUE(client.until([&] {
+    loop.poll();
+    return first->over;
+  }));
+  const std::string huge = pattern(64U << 20U, 1);  // more than sockets hold
+  const auto stuck = client.start(kEcho, "", {bytes_of(huge)}, 50 * kMillisecond);
+  const auto other = client.start(kEcho, "behind it");
+  EXPECT_EQ(client.wait(stuck).status.code(), Code::kUnavailable);
+  EXPECT_EQ(client.wait(other).status.code(), Code::kUnavailable);
+  EXPECT_NE(other->status.message().find("half sent"), std::string::npos)
+      << other->status.message();
+  const auto again = client.start(kEcho, "again");
+  ASSERT_TRUE(client.until([&] {
+    loop.poll();
+    return again->over;
+  }));
+  EXPECT_TRUE(again->status.is_ok()) << again->status.message();
+  EXPECT_EQ(client.channel->counters().connections, 2U);
+}
+
+TEST(Sockets, AHalfReadReplyThatEndsClosesTheConnection) {
+  IoLoop loop;
+  ListenerOptions options;
+  options.loop = &loop;
+  Server server(options);
+  Client client(server.address());
+  std::string room(64U << 20U, '\0');
+  bool placed = false;
+  const auto stuck = client.start(kMany, std::to_string(room.size()), {}, 20 * kSecond,
+                                  [&](std::string_view, uint64_t) {
+                                    placed = true;
+                                    return Result<std::vector<MutableByteSpan>>(
+                                        {std::as_writable_bytes(std::span<char>(room))});
+                                  });
+  const uint64_t id = client.last_id;
+  ASSERT_TRUE(client.until([&] {
+    if (!placed) loop.poll();  // then the server stops
+    return placed;
+  }));
+  client.channel->cancel(id);
+  EXPECT_EQ(client.wait(stuck).status.code(), Code::kCancelled);
+  std::fill(room.begin(), room.end(), 'm');  // it is ours again
+  const auto again = client.start(kEcho, "again");
+  ASSERT_TRUE(client.until([&] {
+    loop.poll();
+    return again->over;
+  }));
+  EXPECT_TRUE(again->status.is_ok()) << again->status.message();
+  EXPECT_EQ(room.find_first_not_of('m'), std::string::npos);
+  EXPECT_EQ(client.channel->counters().connections, 2U);
+}
+
+TEST(Sockets, AServerThatDiesFailsWhatIsInFlightAndIsFoundAgain) {
+  const std::string address = test::unix_address("again");
+  ListenerOptions options;
+  options.addresses = {address};
+  SocketChannelOptions fast;
+  fast.backoff_first_ns = kMillisecond;
+  fast.backoff_max_ns = 10 * kMillisecond;
+  Client client(address, fast);
+  const auto early = client.start(kEcho, "before anybody listens");
+  client.loop.run_one_until(client.loop.now_ns() + 5 * kMillisecond);
+  {
+    Server server(options);
+    EXPECT_TRUE(client.wait(early).status.is_ok()) << early->status.message();
+    const auto kept = client.start(kKeep);
+    ASSERT_TRUE(client.until([&] { return server.service.kept_count() == 1; }));
+    server.listener.reset();
+    EXPECT_EQ(client.wait(kept).status.code(), Code::kUnavailable);
+    EXPECT_EQ(kept->status.message(), address + ": the peer goes away: it was stopped");
+    EXPECT_EQ(server.service.closed_count(), 1U);
+    server.service.release();  // a responder outlives its listener
+  }
+  const Outcome nobody = client.call(kEcho, "", {}, 40 * kMillisecond);
+  EXPECT_EQ(nobody.status.code(), Code::kUnavailable);
+  EXPECT_NE(nobody.status.message().find("not connected"), std::string::npos)
+      << nobody.status.message();
+  Server second(options);
+  EXPECT_TRUE(client.call(kEcho).status.is_ok());
+  EXPECT_EQ(client.channel->counters().connections, 2U);
+}
+
+TEST(Sockets, CallsBeyondTheLimitsWaitTheirTurn) {
+  Server server;
+  SocketChannelOptions options;
+  options.in_flight_max = 2;
+  options.waiting_max = 3;
+  Client client(server.address(), options);
+  ASSERT_TRUE(client.call(kEcho).status.is_ok());
+  std::vector<std::shared_ptr<Outcome>> calls;
+  for (int i = 0; i < 6; ++i)
+    calls.push_back(client.start(kKeep, "", {}, i == 4 ? 30 * kMillisecond : 20 * kSecond));
+  EXPECT_EQ(client.wait(calls[5]).status.message(), server.address() + ": 3 calls wait already");
+  EXPECT_NE(client.wait(calls[4]).status.message().find("waited for room: 2 calls"),
+            std::string::npos)
+      << calls[4]->status.message();
+  ASSERT_TRUE(client.until([&] { return server.service.kept_count() == 2; }));
+  server.service.release();
+  ASSERT_TRUE(client.until([&] { return server.service.kept_count() == 2; }));
+  EXPECT_EQ(calls[0]->count + calls[1]->count, 2);
+  server.service.release();
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(client.wait(calls[i]).status.is_ok());
+
+  options = {};
+  options.in_flight_bytes_max = 1000;
+  Client narrow(server.address(), options);
+  const std::string big(5000, 'b'), small(600, 's');
+  EXPECT_TRUE(narrow.call(kEcho, "", {bytes_of(big)}).status.is_ok()) << "alone it may go";
+  const auto a = narrow.start(kKeep, "", {bytes_of(small)});
+  const auto b = narrow.start(kKeep, "", {bytes_of(small)});
+  ASSERT_TRUE(narrow.until([&] { return server.service.kept_count() == 1; }));
+  server.service.release();
+  EXPECT_TRUE(narrow.wait(a).status.is_ok());
+  ASSERT_TRUE(narrow.until([&] { return server.service.kept_count() == 1; }));
+  server.service.release();
+  EXPECT_TRUE(narrow.wait(b).status.is_ok());
+}
+
+TEST(Sockets, TooLargeIsSaidByTheCallersOwnEnd) {
+  Server server;
+  SocketChannelOptions options;
+  options.limits.payload_max = 1000;
+  options.limits.control_max = 10;
+  Client client(server.address(), options);
+  const std::string big(1001, 'b');
+  const Outcome payload = client.call(kEcho, "", {bytes_of(big)});
+  EXPECT_EQ(payload.status.code(), Code::kInvalid);
+  EXPECT_NE(payload.status.message().find("1001 payload bytes; at most 1000"), std::string::npos);
+  EXPECT_EQ(client.call(kEcho, std::string(11, 'c')).status.code(), Code::kInvalid);
+  ListenerOptions narrow;
+  narrow.limits.payload_max = 100;
+  Server small(narrow);
+  Client other(small.address());
+  EXPECT_EQ(other.call(kMany, "101").status.code(), Code::kInvalid);
+  const Outcome refused = other.call(kEcho, "", {bytes_of(big)});
+  EXPECT_NE(refused.status.message().find("frame with 1001 payload bytes; at most 100"),
+            std::string::npos)
+      << refused.status.message();
+}
+
+TEST(Sockets, TheChannelMayEndInsideItsOwnCallbacks) {
+  Server server;
+  for (const bool in_place : {false, true}) {
+    Client client(server.address());
+    int done = 0, dropped = 0;
+    const auto guard = std::shared_ptr<int>(&dropped, [](int* n) { ++*n; });
+    const std::string sent = pattern(100'000, 2);
+    for (int i = 0; i < 3; ++i) {
+      RpcCall call;
+      call.verb = kEcho;
+      call.payload = {bytes_of(sent)};
+      call.done = [&, guard](const Status&, const RpcReply&) {
+        ++done;
+        client.channel.reset();
+      };
+      if (in_place) {
+        call.place = [&](std::string_view, uint64_t) -> Result<std::vector<MutableByteSpan>> {
+          client.channel.reset();
+          return Status(Code::kCancelled, "gone");
+        };
+      }
+      client.channel->call(std::move(call));
+    }
+    ASSERT_TRUE(client.until([&] { return client.channel == nullptr; }));
+    client.loop.poll();
+    EXPECT_EQ(done, in_place ? 0 : 1);
+    EXPECT_EQ(guard.use_count(), 1) << "what the calls held is let go";
+  }
+}
+
+TEST(Sockets, ASilentPeerIsGivenUp) {
+  IoLoop loop;
+  ListenerOptions options;
+  options.loop = &loop;
+  Server server(options);
+  SocketChannelOptions eager;
+  eager.keep_alive_ns = 20 * kMillisecond;
+  eager.keep_alive_timeout_ns = 20 * kMillisecond;
+  Client client(server.address(), eager);
+  const auto first = client.start(kEcho);
+  ASSERT_TRUE(client.until([&] {
+    loop.poll();
+    return first->over;
+  }));
+  const auto lost = client.start(kEcho);  // nobody turns the listener's loop
+  EXPECT_EQ(client.wait(lost).status.code(), Code::kUnavailable);
+  EXPECT_NE(lost->status.message().find("no sign of life"), std::string::npos)
+      << lost->status.message();
+}
+
+TEST(Sockets, PingsKeepAQuietConnectionOpen) {
+  Server server;
+  SocketChannelOptions eager;
+  eager.keep_alive_ns = 2 * kMillisecond;
+  Client client(server.address(), eager);
+  const auto kept = client.start(kKeep);
+  ASSERT_TRUE(client.until([&] { return client.channel->counters().frames_in >= 10; }));
+  EXPECT_FALSE(kept->over);
+  server.service.release();
+  EXPECT_TRUE(client.wait(kept).status.is_ok());
+  EXPECT_EQ(client.channel->counters().connections, 1U);
+}
+
 }  // namespace
 }  // namespace flux

@@ -28,6 +28,17 @@ ShardImage Server::image_of(const Shard& shard) const {
   return image;
 }
 
+ShardImage Server::image(ShardId shard) const {
+  FLUX_CHECK(owns(shard), "shard {} is elsewhere", shard);
+  return image_of(*shards_[shard]);
+}
+
+ShardReplica Server::replica(ShardId shard) const {
+  FLUX_CHECK(owns(shard), "shard {} is elsewhere", shard);
+  const std::lock_guard lock(shards_[shard]->mutex);
+  return shards_[shard]->replica;
+}
+
 Result<std::vector<SavedShard>> Server::save(const std::string& folder, uint64_t number) {
   const CheckpointStore store(folder, options_.files);
   std::vector<SavedShard> saved;

@@ -105,6 +105,10 @@ class Server final : public ServerPort, public ServerControlPort {
         shards_[id]->tables[0].for_each(
             [&](Key key, uint32_t count, const float*) { visit(key, count); });
   }
+  // For audits: an owned shard as it is now, rows and ledger of the same moment; or its protocol
+  // state alone.
+  ShardImage image(ShardId shard) const;
+  ShardReplica replica(ShardId shard) const;
   // Order-free hash of everything a model is made of; those of servers with different shards add up
   // to that of one server with all of them. Not while training.
   uint64_t content_hash() const;

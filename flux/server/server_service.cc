@@ -41,13 +41,14 @@ Result<std::shared_ptr<ServedJob>> ServerService::State::find(uint64_t incarnati
     const auto at = served_.find(incarnation);
     if (at != served_.end()) return at->second;
   }
+  // Found and kept under one lock: forget_closed() comes before both or after both.
+  const std::lock_guard lock(served_mutex_);
   FLUX_ASSIGN_OR_RETURN(auto job, jobs_->find(incarnation));
   auto served = std::make_shared<ServedJob>();
   const ServerOptions& options = job->server()->options();
   served->shape = {options.shards, {}, options.parameters};
   for (const TableOptions& table : options.tables) served->shape.dims.push_back(table.dim);
   served->job = std::move(job);
-  const std::lock_guard lock(served_mutex_);
   return served_.try_emplace(incarnation, std::move(served)).first->second;
 }
 
@@ -96,7 +97,7 @@ void ServerService::State::pull(const RpcRequest& request, Responder respond) {
     job->bytes_out.fetch_add(work->wire.reply_bytes(), std::memory_order_relaxed);
     answer->reply(std::move(reply));
   };
-  job->job->server()->pull(work->wire.request, done);
+  data_of(*job)->pull(work->wire.request, done);
 }
 
 void ServerService::State::push(const RpcRequest& request, Responder respond) {
@@ -120,7 +121,7 @@ void ServerService::State::push(const RpcRequest& request, Responder respond) {
     job->bytes_out.fetch_add(control.size(), std::memory_order_relaxed);
     answer->reply(message_answer(std::move(control)));
   };
-  job->job->server()->push(work->request, done);
+  data_of(*job)->push(work->request, done);
 }
 
 }  // namespace flux

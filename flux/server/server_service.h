@@ -23,6 +23,9 @@ namespace flux {
 struct ServerServiceOptions {
   // Runs a task later, one at a time, in order; false: too many wait. Empty: a thread of its own.
   std::function<bool(std::function<void()>)> slow;
+  // Where pulls and pushes go instead of straight to the job that they name; for a simulator that
+  // watches them. Outlives the service.
+  ServerPort* data = nullptr;
 };
 
 class ServerService final : public Service {

@@ -12,6 +12,7 @@
 #include <shared_mutex>
 #include <string>
 
+#include "flux/api/verbs.h"
 #include "flux/api/wire_data.h"
 #include "flux/base/object_pool.h"
 #include "flux/server/server_service.h"
@@ -55,6 +56,9 @@ class ServerService::State : public std::enable_shared_from_this<State> {
   using Answer = Result<std::string>;
 
   Result<std::shared_ptr<ServedJob>> find(uint64_t incarnation);
+  ServerPort* data_of(const ServedJob& job) const {
+    return options_.data != nullptr ? options_.data : job.job->server();
+  }
   // Jobs that are not open any more are forgotten.
   void forget_closed();
   Answer do_quick(ApiVerb verb, std::string_view message);

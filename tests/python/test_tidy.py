@@ -82,6 +82,10 @@ class TidyTest(unittest.TestCase):
         self.expect_sins({"flux/base/up_test.cc": up}, "flux/base/up_test.cc:1 [layers]")
         sim = '#include "flux/testing/sim.h"\n'
         self.expect_sins({"flux/table/row.cc": sim}, "flux/table/row.cc:1 [layers]")
+        main = "flux_library(main DEPS base table testing)\n"
+        self.expect_sins({"flux/main/CMakeLists.txt": main, "flux/main/sim_command.cc": sim})
+        self.expect_sins({"flux/main/CMakeLists.txt": main, "flux/main/a.cc": sim},
+                         "flux/main/a.cc:1 [layers]")
         self.expect_sins({"flux/table/a.cc": '#include "row.h"\n'}, "flux/table/a.cc:1 [include]")
         self.expect_sins({"flux/table/a.cc": '#include "generated.inc"\n'})
 

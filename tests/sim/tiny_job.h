@@ -244,6 +244,8 @@ class Master final : public JobPort {
     post([done = std::move(done), reply] { done(reply); });
   }
   void lease(LeaseRequest r, std::function<void(Result<LeaseAnswer>)> done) override {
+    if (gone_.contains(r.worker))
+      return post([done] { done(error(Code::kStale, "not a member any more")); });
     acknowledge(r.applied, r.evaluated);
     Slot& slot = slots_[{r.worker, r.lane}];
     if (r.seq < slot.seq) return post([done] { done(LeaseAnswer{}); });
@@ -279,6 +281,8 @@ class Master final : public JobPort {
   }
   void leave(LeaseRequest last, WorkerReport report, Status why,
              std::function<void(Status)> done) override {
+    gone_.insert(last.worker);
+    std::erase_if(slots_, [&](const auto& slot) { return slot.first.first == last.worker; });
     acknowledge(last.applied, last.evaluated);
     last_report = std::move(report);
     left.push_back(std::move(why));
@@ -417,6 +421,7 @@ class Master final : public JobPort {
   bool complete_ = false;
   std::optional<BlockQueue> queue_;
   std::set<BatchId> told_;
+  std::set<WorkerId> gone_;
   SyncRounds rounds_;
   std::map<std::pair<WorkerId, uint32_t>, Slot> slots_;
 };

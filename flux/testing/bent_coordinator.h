@@ -1,0 +1,138 @@
+// BentJob, BentAdmin and ShadowFiles: what the cluster simulator puts around a JobMaster.
+//
+// BentJob stands between the coordinator's service and its job: it adds false hints (workers may
+// say anything; the shards have the last word) and plants the bugs about leases. BentAdmin stands
+// between the job and its servers: it tells the audit which sync members were voided and plants the
+// bugs about sections and snapshots. ShadowFiles lets a coordinator read what is not on the disk.
+// All of them pass everything on unchanged when nothing is planted.
+// Not thread-safe: one world is one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "flux/api/job_port.h"
+#include "flux/api/server_admin.h"
+#include "flux/checkpoint/shard_file.h"
+#include "flux/storage/files.h"
+#include "flux/testing/cluster_bug.h"
+#include "flux/testing/sim_node.h"
+#include "flux/testing/watched_server.h"
+
+namespace flux {
+
+// What the wrappers of one coordinator share.
+struct Bent {
+  ClusterBug bug = ClusterBug::kNone;
+  SimNode* node = nullptr;
+  ClusterFacts* facts = nullptr;
+  double lies = 0;  // chance of a false hint in a lease request
+  std::set<BatchId> hinted;
+  std::map<ShardId, ShardImage> saved;         // the last image of each shard
+  std::map<std::string, std::string> shadows;  // path -> what a read gives
+  Files* disk = nullptr;                       // without faults
+  std::string log;                             // path of the decision log
+};
+
+// Batches that a coordinator has decided to skip, by its log; the disk is only looked at.
+std::set<BatchId> logged_skips(Files* disk, const std::string& log);
+
+class BentJob final : public JobPort {
+ public:
+  BentJob(JobPort* inner, Bent* bent) : inner_(inner), bent_(bent) {}
+  void join(JoinRequest request, std::function<void(Result<JoinReply>)> done) override {
+    inner_->join(std::move(request), std::move(done));
+  }
+  void lease(LeaseRequest request, std::function<void(Result<LeaseAnswer>)> done) override;
+  void report(WorkerId worker, WorkerReport report,
+              std::function<void(Result<ReportAnswer>)> done) override {
+    inner_->report(worker, std::move(report), std::move(done));
+  }
+  void map(std::function<void(Result<ClusterMap>)> done) override { inner_->map(std::move(done)); }
+  void geometry(uint64_t hash, std::function<void(Result<std::string>)> done) override {
+    inner_->geometry(hash, std::move(done));
+  }
+  void leave(LeaseRequest last, WorkerReport report, Status why,
+             std::function<void(Status)> done) override {
+    inner_->leave(std::move(last), std::move(report), std::move(why), std::move(done));
+  }
+
+ private:
+  void add_lie(LeaseRequest* request);
+
+  JobPort* inner_;
+  Bent* bent_;
+  std::vector<BlockLease> leased_;  // lately
+};
+
+class BentAdmin final : public ServerAdminPort {
+ public:
+  BentAdmin(std::shared_ptr<ServerAdminPort> inner, Bent* bent)
+      : inner_(std::move(inner)), bent_(bent) {}
+  void open_job(OpenJob job, Done done) override {
+    inner_->open_job(std::move(job), std::move(done));
+  }
+  void load(uint64_t incarnation, LoadJob load, Done done) override {
+    inner_->load(incarnation, std::move(load), std::move(done));
+  }
+  void open_pass(uint64_t incarnation, uint32_t pass, uint64_t geometry, Done done) override {
+    inner_->open_pass(incarnation, pass, geometry, std::move(done));
+  }
+  void close_below(uint64_t incarnation, uint32_t pass, Done done) override {
+    inner_->close_below(incarnation, pass, std::move(done));
+  }
+  void marked(uint64_t incarnation, BlockId section, uint32_t blocks, bool any,
+              std::function<void(Result<std::vector<uint32_t>>)> done) override;
+  void mark(uint64_t incarnation, uint64_t geometry, std::vector<BatchId> ids, Verdict verdict,
+            Done done) override;
+  void void_member(uint64_t incarnation, uint64_t round, BlockId block, Done done) override;
+  void save(uint64_t incarnation, std::string folder, uint64_t number,
+            std::function<void(Result<std::vector<SavedShard>>)> done) override;
+  void totals(uint64_t incarnation, bool rows, std::vector<ExpectedCount> expected,
+              std::function<void(Result<JobTotals>)> done) override {
+    inner_->totals(incarnation, rows, std::move(expected), std::move(done));
+  }
+  void close_job(uint64_t incarnation, Done done) override {
+    inner_->close_job(incarnation, std::move(done));
+  }
+
+ private:
+  static void bend(Bent* bent, const std::string& folder, SavedShard* saved);
+
+  std::shared_ptr<ServerAdminPort> inner_;
+  Bent* bent_;
+};
+
+class ShadowFiles final : public Files {
+ public:
+  ShadowFiles(Files* inner, Bent* bent) : inner_(inner), bent_(bent) {}
+  Status write_atomic(const std::string& path, std::string_view content) override {
+    return inner_->write_atomic(path, content);
+  }
+  Status write_synced(const std::string& path, std::string_view content) override {
+    return inner_->write_synced(path, content);
+  }
+  Status create_exclusive(const std::string& path, std::string_view content) override {
+    return inner_->create_exclusive(path, content);
+  }
+  Status append_synced(const std::string& path, std::string_view content) override {
+    return inner_->append_synced(path, content);
+  }
+  Result<std::string> read(const std::string& path, uint64_t bytes_max) override;
+  Status make_folders(const std::string& path) override { return inner_->make_folders(path); }
+  Status sync_folder(const std::string& path) override { return inner_->sync_folder(path); }
+  bool exists(const std::string& path) override { return inner_->exists(path); }
+  std::vector<std::string> list(const std::string& folder) override { return inner_->list(folder); }
+  Status remove_all(const std::string& path) override { return inner_->remove_all(path); }
+
+ private:
+  Files* inner_;
+  Bent* bent_;
+};
+
+}  // namespace flux

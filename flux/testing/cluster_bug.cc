@@ -1,0 +1,39 @@
+#include "flux/testing/cluster_bug.h"
+
+namespace flux {
+
+const char* cluster_bug_name(ClusterBug bug) {
+  switch (bug) {
+    case ClusterBug::kNone:
+      return "none";
+    case ClusterBug::kAckBeforeApply:
+      return "ack-before-apply";
+    case ClusterBug::kNoIncarnationCheck:
+      return "no-incarnation-check";
+    case ClusterBug::kNoEpochCheck:
+      return "no-epoch-check";
+    case ClusterBug::kEmptyShardsUnmarked:
+      return "empty-shards-unmarked";
+    case ClusterBug::kDuplicatesApplied:
+      return "duplicates-applied";
+    case ClusterBug::kLeaseLost:
+      return "lease-lost";
+    case ClusterBug::kHintsTrusted:
+      return "hints-trusted";
+    case ClusterBug::kManifestUnaudited:
+      return "manifest-unaudited";
+    case ClusterBug::kSnapshotTorn:
+      return "snapshot-torn";
+    case ClusterBug::kSyncNotAwaited:
+      return "sync-not-awaited";
+  }
+  return "unknown";
+}
+
+std::optional<ClusterBug> find_cluster_bug(std::string_view name) {
+  for (uint32_t i = 0; i < kClusterBugs; ++i)
+    if (name == cluster_bug_name(static_cast<ClusterBug>(i))) return static_cast<ClusterBug>(i);
+  return std::nullopt;
+}
+
+}  // namespace flux

@@ -1,0 +1,84 @@
+#include "flux/testing/cluster_plan.h"
+
+#include <fmt/format.h>
+
+namespace flux {
+namespace {
+
+uint32_t between(Random* random, uint32_t low, uint32_t high) {
+  return low + static_cast<uint32_t>(random->below(high - low + 1));
+}
+
+SimPass draw_pass(Random* random, uint32_t pass) {
+  SimPass out;
+  out.pass = pass;
+  out.batch_size = between(random, 1, 4);
+  out.blocks = between(random, 1, 5);
+  out.block_records = out.batch_size * between(random, 1, 4);
+  out.last_records = between(random, 1, out.block_records);
+  out.shuffle_seed = random->chance(0.7) ? random->next() | 1 : 0;
+  return out;
+}
+
+NetFaults draw_net(Random* random) {
+  NetFaults net;
+  if (random->chance(0.2)) return net;  // a good network
+  net.lost = random->uniform() * 0.25;
+  net.doubled = random->uniform() * 0.25;
+  net.breaks = random->chance(0.5) ? random->uniform() * 0.05 : 0;
+  const TimeNs longest[] = {5 * kMillisecond, 50 * kMillisecond, 500 * kMillisecond};
+  net.delay_max = longest[random->below(3)];
+  return net;
+}
+
+}  // namespace
+
+ClusterPlan draw_cluster_plan(Random* random) {
+  ClusterPlan plan;
+  plan.servers = between(random, 1, 3);
+  plan.lanes.resize(between(random, 1, 4));
+  for (uint32_t& lanes : plan.lanes) lanes = between(random, 1, 2);
+  plan.shards = between(random, 2, 8);
+  const char* modes[] = {"async", "half_async", "sync"};
+  plan.mode = modes[random->below(3)];
+  plan.schedule.passes = between(random, 1, 2);
+  plan.schedule.epochs = static_cast<uint16_t>(between(random, 1, 2));
+  for (uint32_t p = 0; p < plan.schedule.passes; ++p) plan.passes.push_back(draw_pass(random, p));
+  plan.checkpoint_every_s = random->chance(0.7) ? 0.2 + random->uniform() * 5 : 0;
+  plan.checkpoint_keep = between(random, 1, 3);
+  plan.deterministic = random->chance(0.1);
+  plan.has_test = random->chance(0.2);
+  plan.net = draw_net(random);
+  if (random->chance(0.2)) plan.disk = {random->uniform() * 0.05, random->uniform() * 0.02};
+  plan.faults_end = static_cast<TimeNs>(between(random, 2, 20)) * kSecond;
+  plan.rest_max = static_cast<TimeNs>(between(random, 200, 4000)) * kMillisecond;
+  plan.kill_worker = between(random, 0, 4);
+  plan.leave_worker = between(random, 0, 2);
+  plan.pause_worker = between(random, 0, 2);
+  plan.isolate_worker = between(random, 0, 2);
+  plan.kill_server = random->chance(0.3) ? 1 : 0;
+  plan.kill_coordinator = random->chance(0.3) ? 1 : 0;
+  plan.stop_job = random->chance(0.2) ? 1 : 0;
+  plan.lie = random->chance(0.3) ? 1 : 0;
+  return plan;
+}
+
+std::string to_string(const ClusterPlan& plan) {
+  std::string lanes, passes;
+  for (const uint32_t n : plan.lanes) lanes += (lanes.empty() ? "" : "+") + std::to_string(n);
+  for (const SimPass& p : plan.passes)
+    passes += fmt::format("{}{} examples in {} blocks, batch {}", passes.empty() ? "" : "; ",
+                          sim_geometry(p).records(), p.blocks, p.batch_size);
+  return fmt::format(
+      "{} server(s), workers of {} lanes, {} shards, {}, {} pass(es) x {} epoch(s) ({}), "
+      "checkpoint "
+      "every {:.1f} s; lost {:.2f} doubled {:.2f} breaks {:.3f} delay {} ms; disk fails {:.3f} "
+      "dies "
+      "{:.3f}; faults until {} s",
+      plan.servers, lanes, plan.shards, plan.mode, plan.schedule.passes, plan.schedule.epochs,
+      passes, plan.checkpoint_every_s, plan.net.lost, plan.net.doubled, plan.net.breaks,
+      plan.net.delay_max / kMillisecond, plan.disk.fails, plan.disk.dies,
+      plan.faults_end / kSecond);
+}
+
+}  // namespace flux

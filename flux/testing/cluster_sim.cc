@@ -1,0 +1,352 @@
+#include "flux/testing/cluster_sim.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "flux/storage/atomic_file.h"
+#include "flux/testing/sim_roles.h"
+
+namespace flux {
+namespace {
+
+constexpr TimeNs kFinishWithin = 300 * kSecond;  // after the faults stopped
+constexpr TimeNs kFailuresUntil = 90 * kSecond;  // ... a job may still end for their sake
+constexpr TimeNs kEndWithin = 60 * kSecond;      // without a coordinator no process stays longer
+constexpr uint64_t kStepsMax = 5'000'000;
+
+class Cluster {
+ public:
+  Cluster(uint64_t seed, ClusterBug bug, SimWorld::Tell tell)
+      : context_(seed, bug, std::move(tell)) {
+    context_.facts.fail = [this](const std::string& what) { fail(what); };
+    context_.disk.on_write = [this](const std::string& path) { written(path); };
+    result_.plan = to_string(context_.plan);
+    result_.mode = context_.plan.mode;
+    context_.world.tell(result_.plan);
+  }
+  ~Cluster() {  // users before what they use
+    workers_.clear();
+    servers_.clear();
+    coordinator_.reset();
+  }
+
+  ClusterSimResult run() {
+    start_job();
+    post(rest(), [this] { nemesis(); });
+    post(context_.plan.faults_end, [this] { heal(); });
+    post(kSecond, [this] { look(); });
+    while (result_.ok && !done_ && result_.steps < kStepsMax && executor().step()) {
+      ++result_.steps;
+      reap();
+      if (now() > context_.plan.faults_end + kFinishWithin)
+        fail("the job does not end: " + waits());
+    }
+    if (result_.ok && !done_) fail("nothing happens any more, but the job is not complete");
+    result_.messages = context_.net.messages();
+    result_.pushes = context_.facts.pushes;
+    result_.duplicates = context_.facts.duplicates;
+    result_.partials = context_.facts.partials;
+    result_.refused = context_.facts.refused;
+    result_.trace_hash = context_.world.trace_hash();
+    result_.simulated_s = static_cast<double>(now()) * 1e-9;
+    return result_;
+  }
+
+ private:
+  SimExecutor& executor() { return context_.world.executor(); }
+  Random& random() { return context_.world.random(); }
+  TimeNs now() const { return context_.world.now_ns(); }
+  TimeNs rest() { return context_.world.draw(kMillisecond, context_.plan.rest_max); }
+  void post(TimeNs delay, std::function<void()> task) { executor().post(delay, std::move(task)); }
+  void fail(const std::string& what) {
+    if (!result_.ok) return;
+    result_.ok = false;
+    result_.failure = fmt::format("{} (at {} ms)", what, now() / kMillisecond);
+    context_.world.tell("FAILED: " + what);
+  }
+
+  // --- the person who runs the job ---
+  void start_job() {
+    ++result_.lives;
+    for (auto& server : servers_)
+      if (server) bury(&server, "is killed: its address is needed");
+    servers_.clear();
+    coordinator_.reset();
+    coordinator_ = std::make_unique<CoordinatorProcess>(
+        &context_, random().next() | 1, [this](const JobOutcome& outcome) { finished(outcome); });
+    context_.world.tell(
+        fmt::format("the job is started, incarnation {:x}", coordinator_->incarnation()));
+    finished_ = false;
+    for (uint32_t i = 0; i < context_.plan.servers; ++i)
+      servers_.push_back(std::make_unique<ServerProcess>(&context_, i));
+    for (uint32_t i = 0; i < context_.plan.lanes.size(); ++i)
+      post(context_.world.draw(0, kSecond), [this, i, life = result_.lives] {
+        if (life == result_.lives && !job_over()) start_worker(i);
+      });
+  }
+  void start_worker(uint32_t index) {
+    for (const auto& worker : workers_)
+      if (worker->index() == index && worker_life_[worker.get()] == result_.lives) return;
+    workers_.push_back(std::make_unique<WorkerProcess>(&context_, index));
+    worker_life_[workers_.back().get()] = result_.lives;
+    context_.world.tell(workers_.back()->name() + " is started");
+  }
+  bool job_over() const { return !coordinator_ || finished_; }
+
+  void finished(const JobOutcome& outcome) {
+    finished_ = true;
+    const Status& status = outcome.status;
+    context_.world.trace(static_cast<uint64_t>(status.code()));
+    context_.world.tell(fmt::format("the job ends: {}{}", status.is_ok() ? "" : status.message(),
+                                    outcome.complete ? "complete" : ""));
+    if (!status.is_ok()) check_reason(status);
+    if (status.is_ok() && outcome.complete) {
+      check_complete();
+      complete_ = true;
+    }
+    // It answers a while longer, so that the others learn of the end.
+    post(context_.world.draw(0, 3 * kSecond), [this, life = result_.lives] {
+      if (life != result_.lives || !coordinator_) return;
+      coordinator_.reset();
+      coordinator_gone();
+    });
+  }
+  // What may end a job while there are faults.
+  void check_reason(const Status& status) {
+    const bool known = status.code() == Code::kUnavailable || status.code() == Code::kIo ||
+                       status.code() == Code::kCancelled;
+    if (!known) return fail("the job ended for no good reason: " + status.message());
+    if (now() > context_.plan.faults_end + kFailuresUntil)
+      fail("the job ended without a fault: " + status.message());
+  }
+  void coordinator_gone() {
+    gone_since_ = now();
+    if (complete_) {
+      post(kEndWithin, [this] { all_ended(); });
+      return;
+    }
+    post(context_.world.draw(kMillisecond, 4 * kSecond), [this, life = result_.lives] {
+      if (life == result_.lives && !complete_) start_job();
+    });
+  }
+  void all_ended() {
+    for (const auto& server : servers_)
+      if (server) return fail(server->name() + " goes on though the job is over");
+    for (const auto& worker : workers_)
+      return fail(worker->name() + " goes on though the job is over");
+    done_ = true;
+  }
+
+  // --- processes that end or die ---
+  template <typename P>
+  void bury(std::unique_ptr<P>* process, const char* how) {
+    context_.world.tell((*process)->name() + " " + how);
+    context_.world.trace(hash_bytes((*process)->name()));
+    (*process)->kill();
+    process->reset();
+  }
+  void reap() {
+    if (coordinator_ && !coordinator_->node()->alive()) kill_coordinator("died");
+    for (auto& server : servers_)
+      if (server && (server->over() || !server->node()->alive())) reap_server(&server);
+    for (size_t i = 0; i < workers_.size();) {
+      auto& worker = workers_[i];
+      if (!worker->over() && worker->node()->alive()) {
+        ++i;
+        continue;
+      }
+      reap_worker(i);
+    }
+  }
+  void reap_server(std::unique_ptr<ServerProcess>* server) {
+    if (!(*server)->over()) ++result_.crashes;
+    bury(server, "is gone");
+  }
+  void reap_worker(size_t i) {
+    auto& worker = workers_[i];
+    const uint32_t index = worker->index();
+    const Status status = worker->status();
+    const bool ended = worker->over();
+    const bool mine = worker_life_[worker.get()] == result_.lives;
+    if (!ended) ++result_.crashes;
+    if (ended && (status.code() == Code::kInvalid || status.code() == Code::kCorrupt))
+      fail(worker->name() + " ended for no good reason: " + status.message());
+    worker_life_.erase(worker.get());
+    bury(&worker, ended ? "is gone" : "died");
+    workers_.erase(workers_.begin() + static_cast<long>(i));
+    if (mine)
+      post(context_.world.draw(0, 3 * kSecond), [this, index, life = result_.lives] {
+        if (life == result_.lives && !job_over()) start_worker(index);
+      });
+  }
+  void kill_coordinator(const char* how) {
+    ++result_.crashes;
+    const bool was_over = job_over();
+    bury(&coordinator_, how);
+    finished_ = true;
+    if (!was_over)
+      coordinator_gone();
+    else if (!complete_)
+      coordinator_gone();
+    else
+      post(kEndWithin, [this] { all_ended(); });
+  }
+
+  // --- faults ---
+  void nemesis() {
+    if (context_.healed || done_) return;
+    const ClusterPlan& p = context_.plan;
+    const uint32_t weights[] = {p.kill_worker, p.leave_worker,     p.pause_worker, p.isolate_worker,
+                                p.kill_server, p.kill_coordinator, p.stop_job,     1};
+    uint32_t sum = 0;
+    for (const uint32_t w : weights) sum += w;
+    uint64_t pick = random().below(sum);
+    size_t deed = 0;
+    while (pick >= weights[deed]) pick -= weights[deed++];
+    do_deed(deed);
+    post(rest(), [this] { nemesis(); });
+  }
+  void do_deed(size_t deed) {
+    WorkerProcess* worker =
+        workers_.empty() ? nullptr : workers_[random().below(workers_.size())].get();
+    const TimeNs until = now() + context_.world.draw(100 * kMillisecond, 8 * kSecond);
+    if (deed < 4 && worker == nullptr) return;
+    switch (deed) {
+      case 0:
+        context_.world.tell(worker->name() + " is killed");
+        worker->node()->kill();
+        break;
+      case 1:
+        context_.world.tell(worker->name() + " is told to leave");
+        worker->agent()->stop("somebody wants it to leave");
+        break;
+      case 2:
+        context_.world.tell(worker->name() + " pauses");
+        worker->node()->pause(until);
+        break;
+      case 3:
+        context_.world.tell(worker->name() + " is cut off");
+        context_.net.isolate(worker->name(), until);
+        break;
+      case 4:
+        kill_server();
+        break;
+      case 5:
+        if (coordinator_ && !complete_) coordinator_->node()->kill();
+        break;
+      case 6:
+        if (coordinator_ && !finished_) coordinator_->master()->stop("somebody wants it to stop");
+        break;
+      default:
+        probe();
+    }
+  }
+  void kill_server() {
+    auto& server = servers_[random().below(servers_.size())];
+    if (!server || complete_) return;
+    context_.world.tell(server->name() + " is killed");
+    server->node()->kill();
+  }
+  // A sender that lags: a write under an epoch that has passed.
+  void probe() {
+    if (!coordinator_) return;
+    const uint32_t pass = static_cast<uint32_t>(random().below(context_.plan.passes.size()));
+    const Geometry geometry = sim_geometry(context_.plan.passes[pass]);
+    const uint32_t block = static_cast<uint32_t>(random().below(geometry.blocks.size()));
+    const uint32_t batches = geometry.batches_in(block);
+    const BatchId id{{pass, 0, 0, block},
+                     static_cast<uint8_t>(random().below(batches)),
+                     static_cast<uint8_t>(batches)};
+    for (const auto& server : servers_)
+      if (server) server->probe_old_epoch(coordinator_->incarnation(), geometry.hash(), id);
+  }
+  void heal() {
+    context_.healed = true;
+    context_.net.heal();
+    context_.world.tell("the faults stop");
+    if (coordinator_) coordinator_->heal();
+    for (const auto& server : servers_)
+      if (server) server->heal();
+    for (const auto& worker : workers_) worker->heal();
+  }
+
+  // --- the audit ---
+  void read_decisions() { context_.audit.set_skipped(logged_skips(&context_.eye, kDecisionLog)); }
+  void written(const std::string& path) {
+    if (!path.ends_with("/manifest.json")) return;
+    ++result_.checkpoints;
+    read_decisions();
+    const std::string wrong = context_.audit.check_checkpoint(&context_.eye, parent_folder(path));
+    if (!wrong.empty()) fail("a bad checkpoint was committed: " + wrong);
+  }
+  void check_complete() {
+    read_decisions();
+    for (const auto& server : servers_) {
+      const Server* live = server ? server->server(coordinator_->incarnation()) : nullptr;
+      if (live == nullptr) continue;
+      for (const ShardId shard : live->owned()) {
+        const std::string wrong =
+            context_.audit.check_complete(live->image(shard), context_.plan.schedule.passes);
+        if (!wrong.empty()) fail("the job is complete, but " + wrong);
+      }
+    }
+    const auto checkpoints = context_.eye.list(join_path(kSimOutput, "checkpoints"));
+    if (checkpoints.empty()) return fail("the job is complete, but there is no checkpoint");
+    const std::string newest = join_path(join_path(kSimOutput, "checkpoints"), checkpoints.back());
+    const std::string wrong =
+        context_.audit.check_checkpoint(&context_.eye, newest, context_.plan.schedule.passes);
+    if (!wrong.empty()) fail("the job is complete, but " + wrong);
+  }
+  std::string waits() {
+    if (!coordinator_) return "no coordinator";
+    std::string out;
+    const JobStatus status = coordinator_->master()->status();
+    for (const WaitStatus& wait : status.waits)
+      out += fmt::format("{}{} waits {}", out.empty() ? "" : "; ", wait.who, wait.what);
+    return fmt::format("{}, {} todo {} pending; {}", status.state, status.todo, status.pending,
+                       out);
+  }
+  // Nothing waits without a name, and live shards agree with their ledgers.
+  void look() {
+    if (done_) return;
+    if (coordinator_ && coordinator_->node()->alive())
+      for (const WaitStatus& wait : coordinator_->master()->status().waits)
+        if (wait.who.empty() || wait.what.empty()) fail("somebody waits without a name");
+    read_decisions();
+    for (const auto& server : servers_) {
+      const Server* live =
+          server && coordinator_ ? server->server(coordinator_->incarnation()) : nullptr;
+      if (live == nullptr) continue;
+      const ShardId shard =
+          live->owned().empty() ? 0 : live->owned()[random().below(live->owned().size())];
+      if (!live->owns(shard)) continue;
+      const std::string wrong = context_.audit.check(live->image(shard));
+      if (!wrong.empty()) fail(wrong);
+    }
+    if (!coordinator_ && !complete_ && now() - gone_since_ > kEndWithin)
+      fail("nobody starts the job again");
+    post(kSecond, [this] { look(); });
+  }
+
+  ClusterContext context_;
+  ClusterSimResult result_;
+  std::unique_ptr<CoordinatorProcess> coordinator_;
+  std::vector<std::unique_ptr<ServerProcess>> servers_;
+  std::vector<std::unique_ptr<WorkerProcess>> workers_;  // also those of former lives
+  std::map<const WorkerProcess*, uint64_t> worker_life_;
+  bool finished_ = false;  // this life of the job
+  bool complete_ = false;
+  bool done_ = false;
+  TimeNs gone_since_ = 0;
+};
+
+}  // namespace
+
+ClusterSimResult run_cluster_sim(
+    uint64_t seed, ClusterBug bug,
+    const std::function<void(TimeNs now, const std::string& line)>& tell) {
+  return Cluster(seed, bug, tell).run();
+}
+
+}  // namespace flux

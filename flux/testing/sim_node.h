@@ -1,0 +1,103 @@
+// SimWorld and SimNode: the time line of a simulated cluster, and one process on it.
+//
+// A SimNode is the Executor of everything that runs in one process. When it is killed none of its
+// tasks runs any more, whatever they were waiting for: its objects can be destroyed at once. A
+// paused node runs nothing until the pause is over (a process that the machine does not serve).
+// The world keeps a hash of everything that happened, so that two runs of one seed can be compared,
+// and, if asked, the story in words. Not thread-safe: one world is one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "flux/base/executor.h"
+#include "flux/base/hash.h"
+#include "flux/testing/sim_executor.h"
+
+namespace flux {
+
+class SimWorld {
+ public:
+  using Tell = std::function<void(TimeNs now, const std::string& line)>;
+  explicit SimWorld(uint64_t seed, Tell tell = nullptr) : executor_(seed), tell_(std::move(tell)) {}
+
+  SimExecutor& executor() { return executor_; }
+  Random& random() { return executor_.random(); }
+  TimeNs now_ns() const { return executor_.now_ns(); }
+  // Uniform in [low, high).
+  TimeNs draw(TimeNs low, TimeNs high) {
+    return high <= low
+               ? low
+               : low + static_cast<TimeNs>(random().below(static_cast<uint64_t>(high - low)));
+  }
+  // Adds a fact to the trace; equal runs have equal traces.
+  void trace(uint64_t fact) {
+    trace_ = hash_pair(hash_pair(trace_, static_cast<uint64_t>(now_ns())), fact);
+  }
+  uint64_t trace_hash() const { return trace_; }
+  bool telling() const { return static_cast<bool>(tell_); }
+  void tell(const std::string& line) {
+    if (tell_) tell_(now_ns(), line);
+  }
+
+ private:
+  SimExecutor executor_;
+  Tell tell_;
+  uint64_t trace_ = 0;
+};
+
+class SimNode final : public Executor {
+ public:
+  // `boot` tells two lives of one name apart.
+  SimNode(SimWorld* world, std::string name, uint64_t boot)
+      : world_(world), name_(std::move(name)), boot_(boot) {}
+  ~SimNode() override { kill(); }
+  SimNode(const SimNode&) = delete;
+  SimNode& operator=(const SimNode&) = delete;
+
+  TimeNs now_ns() const override { return world_->now_ns(); }
+  void post(TimeNs delay_ns, std::function<void()> task) override {
+    if (!*alive_) return;
+    world_->executor().post(
+        (delay_ns > 0 ? delay_ns : 0) + (slow_ > 0 ? world_->draw(0, slow_) : 0),
+        [state = State{this, alive_}, task = std::move(task)]() mutable { run(state, task); });
+  }
+  // Nothing posted here runs any more.
+  void kill() { *alive_ = false; }
+  bool alive() const { return *alive_; }
+  // Turns false when the node dies; outlives it.
+  std::shared_ptr<const bool> life() const { return alive_; }
+  void pause(TimeNs until_ns) { paused_until_ = until_ns; }
+  // Every task comes up to so much later than it should.
+  void set_slow(TimeNs slow_ns) { slow_ = slow_ns; }
+  bool paused() const { return paused_until_ > now_ns(); }
+
+  const std::string& name() const { return name_; }
+  uint64_t boot() const { return boot_; }
+  SimWorld* world() const { return world_; }
+
+ private:
+  struct State {
+    SimNode* node;  // valid while *alive
+    std::shared_ptr<const bool> alive;
+  };
+  static void run(const State& state, std::function<void()>& task) {
+    if (!*state.alive) return;
+    SimNode* node = state.node;
+    if (node->paused())
+      node->post(node->paused_until_ - node->now_ns(), std::move(task));
+    else
+      task();
+  }
+
+  SimWorld* world_;
+  std::string name_;
+  uint64_t boot_;
+  TimeNs paused_until_ = 0;
+  TimeNs slow_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace flux

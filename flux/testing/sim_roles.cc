@@ -1,0 +1,383 @@
+#include "flux/testing/sim_roles.h"
+
+#include <algorithm>
+
+#include "flux/api/verbs.h"
+#include "flux/client/remote_admin.h"
+#include "flux/client/remote_server.h"
+#include "flux/nn/graph.h"
+
+namespace flux {
+namespace {
+
+constexpr TimeNs kSlowWork = 20 * kMillisecond;
+constexpr TimeNs kSilence = 5 * kSecond;
+constexpr RetryOptions kQuick{.try_timeout_ns = kSecond, .deadline_ns = 10 * kSecond};
+constexpr RetryOptions kSlow{.try_timeout_ns = kSecond, .deadline_ns = 30 * kSecond};
+
+std::shared_ptr<const Graph> sim_graph() {
+  GraphBuilder builder({kSimSlots, kSimDense, {{"weight", 1}}});
+  const auto add = [&](const char* name, const char* op, std::vector<std::string> inputs,
+                       std::map<std::string, AttrValue> attrs) {
+    const Status status = builder.add({name, op, std::move(inputs), std::move(attrs), ""});
+    FLUX_CHECK(status.is_ok(), "{}", status.message());
+  };
+  add("sparse", "embedding", {},
+      {{"table", std::string("weight")}, {"combine", std::string("sum")}});
+  add("linear", "fc", {"dense"}, {{"units", int64_t{1}}});
+  add("logit", "add", {"sparse", "linear"}, {});
+  add("loss", "logistic_loss", {"logit", "label"}, {});
+  auto graph = builder.finish();
+  FLUX_CHECK(graph.is_ok(), "{}", graph.status().message());
+  return graph.value();
+}
+
+std::vector<Geometry> geometries(const ClusterPlan& plan) {
+  std::vector<Geometry> out;
+  for (const SimPass& pass : plan.passes) out.push_back(sim_geometry(pass));
+  return out;
+}
+
+// A stub and the channel it calls over, which must live longer.
+struct HeldAdmin {
+  std::unique_ptr<Channel> channel;
+  RemoteAdmin admin;
+  BentAdmin bent;
+  HeldAdmin(std::unique_ptr<Channel> c, SimNode* node, uint64_t seed, Bent* b)
+      : channel(std::move(c)),
+        admin(channel.get(), node, seed, {.quick = kQuick, .slow = kSlow}),
+        bent(std::shared_ptr<ServerAdminPort>(std::shared_ptr<void>(), &admin), b) {}
+};
+
+struct HeldServer {
+  std::unique_ptr<Channel> channel;
+  RemoteServer server;
+  HeldServer(std::unique_ptr<Channel> c, const ModelShape& shape)
+      : channel(std::move(c)),
+        server(channel.get(), shape,
+               {.pull_timeout_ns = 2 * kSecond, .push_timeout_ns = 4 * kSecond}) {}
+};
+
+}  // namespace
+
+ClusterContext::ClusterContext(uint64_t seed, ClusterBug planted, SimWorld::Tell tell)
+    : bug(planted),
+      world(seed, std::move(tell)),
+      plan(draw_cluster_plan(&world.random())),
+      net(&world, plan.net),
+      disk(&world),
+      eye(&disk, nullptr, {}),
+      audit(geometries(plan), plan.schedule, plan.shards, plan.shards + 1) {
+  static const std::shared_ptr<const Graph> kGraph = sim_graph();
+  graph = kGraph;
+  net.untraced = [](Verb verb) { return verb == static_cast<Verb>(ApiVerb::kTotals); };
+  net.verb_name = [](Verb verb) { return std::string(verb_name(static_cast<ApiVerb>(verb))); };
+}
+
+std::string server_address(uint32_t index) {
+  return fmt::format("sim:server-{}", index);
+}
+
+// --- process ---
+
+SimProcess::SimProcess(ClusterContext* context, const std::string& name)
+    : context_(context),
+      node_(std::make_unique<SimNode>(&context->world, name, context->world.random().next())),
+      files_(&context->disk, node_.get(), context->disk_faults()),
+      offload_(node_.get(), kSlowWork) {
+  if (!context->healed && context->world.random().chance(0.1))
+    node_->set_slow(context->world.draw(0, 50 * kMillisecond));
+}
+
+void SimProcess::kill() {
+  node_->kill();
+  context_->net.node_died(node_.get());
+}
+
+void SimProcess::heal() {
+  files_.heal();
+  node_->set_slow(0);
+  node_->pause(0);
+}
+
+void SimProcess::end(const Status& status) {
+  if (over_) return;
+  over_ = true;
+  status_ = status;
+  context_->world.tell(
+      fmt::format("{} ends{}{}", name(), status.is_ok() ? "" : ": ", status.message()));
+}
+
+// --- coordinator ---
+
+CoordinatorProcess::CoordinatorProcess(ClusterContext* context, uint64_t incarnation,
+                                       std::function<void(const JobOutcome&)> finished)
+    : SimProcess(context, "coordinator"),
+      incarnation_(incarnation),
+      finished_(std::move(finished)),
+      bent_{context->bug, node_.get(), &context->facts, 0, {}, {}, {}, &context->eye, kDecisionLog},
+      shadow_(&files_, &bent_) {
+  if (!context->healed && context->plan.lie > 0) bent_.lies = 0.1;
+  master_ = std::make_unique<JobMaster>(
+      make_plan(), make_options(), node_.get(), &offload_, &shadow_,
+      [this](const std::string& address) { return reach(address); }, this);
+  bent_job_ = std::make_unique<BentJob>(master_.get(), &bent_);
+  CoordinatorServiceOptions options;
+  options.on_worker_gone = [this](const std::string& name, uint64_t boot) {
+    master_->worker_gone(name, boot, "its connection is gone");
+  };
+  options.on_server_gone = [this](const std::string& name, uint64_t boot) {
+    master_->server_gone(name, boot, "its connection is gone");
+  };
+  service_ = std::make_unique<CoordinatorService>(bent_job_.get(), master_.get(), node_.get(),
+                                                  std::move(options));
+  context_->net.listen(kCoordinatorAddress, node_.get(), service_.get());
+  master_->start();
+}
+
+CoordinatorProcess::~CoordinatorProcess() {
+  kill();
+}
+
+void CoordinatorProcess::say(const std::string& line) {
+  context_->world.tell("coordinator: " + line);
+}
+
+void CoordinatorProcess::finished(const JobOutcome& outcome) {
+  finished_(outcome);
+}
+
+JobPlan CoordinatorProcess::make_plan() const {
+  const ClusterPlan& sim = context_->plan;
+  JobPlan plan;
+  plan.spec = {"sim.yaml", "simulated", {}};
+  plan.name = "sim";
+  plan.output = kSimOutput;
+  plan.model = {{"sim", "1"}};
+  plan.sparse_shards = sim.shards;
+  plan.all_shards = context_->all_shards();
+  for (const SimPass& pass : sim.passes) plan.passes.push_back(fmt::format("p{}", pass.pass));
+  plan.schedule = sim.schedule;
+  plan.mode = sim.mode;
+  plan.deterministic = sim.deterministic;
+  plan.checkpoint_every_s = sim.checkpoint_every_s;
+  plan.checkpoint_keep = sim.checkpoint_keep;
+  plan.slots = kSimSlots;
+  plan.has_test = sim.has_test;
+  plan.scan = [sim](uint32_t pass, const std::atomic<bool>*) -> Result<Geometry> {
+    return sim_geometry(sim.passes[pass]);
+  };
+  plan.check_frozen = [](uint32_t, const Geometry&) -> Result<std::string> {
+    return std::string();
+  };
+  plan.scan_test = [](const std::atomic<bool>*) -> Result<Geometry> {
+    return sim_geometry({1000, 2, 4, 3, 2, 0});
+  };
+  return plan;
+}
+
+JobMasterOptions CoordinatorProcess::make_options() const {
+  JobMasterOptions options;
+  options.servers = context_->plan.servers;
+  options.workers_wanted = static_cast<uint32_t>(context_->plan.lanes.size());
+  options.incarnation = incarnation_;
+  options.member_lease_ns = 3 * kSecond;
+  options.call_timeout_ns = 30 * kSecond;
+  options.block_timeout_floor_ns = 5 * kSecond;
+  options.lease_hold_ns = kSecond / 2;
+  options.drain_deadline_ns = 15 * kSecond;
+  options.tick_ns = 100 * kMillisecond;
+  return options;
+}
+
+std::shared_ptr<ServerAdminPort> CoordinatorProcess::reach(const std::string& address) {
+  const auto held = std::make_shared<HeldAdmin>(
+      context_->net.connect(node_.get(), address, PeerRole::kCoordinator), node_.get(), draw_seed(),
+      &bent_);
+  return std::shared_ptr<ServerAdminPort>(held, &held->bent);
+}
+
+// --- server ---
+
+ServerProcess::ServerProcess(ClusterContext* context, uint32_t index)
+    : SimProcess(context, fmt::format("server-{}", index)),
+      index_(index),
+      jobs_(
+          [this](const OpenJob& job) -> Result<std::unique_ptr<Server>> {
+            incarnation_ = job.incarnation;
+            ServerOptions options;
+            options.shards = context_->plan.shards;
+            options.tables.resize(1);
+            options.tables[0].name = "weight";
+            options.tables[0].dim = 1;
+            options.tables[0].init = "zero";
+            options.tables[0].optimizer = {.rule = "sgd", .lr = 0.1F};
+            options.dense_optimizer = {.rule = "sgd", .lr = 0.1F};
+            options.parameters = context_->graph->parameter_count();
+            options.incarnation = job.incarnation;
+            options.epoch = job.epoch;
+            options.owned = job.shards;
+            options.files = &files_;
+            FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options));
+            server->init_dense(context_->graph->initial_parameters(1));
+            return server;
+          },
+          &files_) {
+  const FindServer find = [this](uint64_t incarnation) { return server(incarnation); };
+  buggy_ = std::make_unique<BuggyServer>(&jobs_, context->bug, node_.get(), find, &context->facts);
+  watched_ = std::make_unique<WatchedServer>(buggy_.get(), find, &context->facts);
+  ServerServiceOptions options;
+  options.slow = [this](std::function<void()> task) {
+    slow_.push_back(std::move(task));
+    if (slow_.size() == 1) node_->post(context_->world.draw(0, kSlowWork), [this] { run_slow(); });
+    return true;
+  };
+  options.data = watched_.get();
+  service_ = std::make_unique<ServerService>(&jobs_, std::move(options));
+  fenceless_ = std::make_unique<FencelessService>(service_.get(), &context->facts,
+                                                  [this] { return incarnation_; });
+  const bool fenced = context->bug != ClusterBug::kNoIncarnationCheck;
+  context_->net.listen(server_address(index), node_.get(),
+                       fenced ? static_cast<Service*>(service_.get()) : fenceless_.get());
+  channel_ = context_->net.connect(node_.get(), kCoordinatorAddress, PeerRole::kServer);
+  registry_ = std::make_unique<RemoteRegistry>(channel_.get(), node_.get(), draw_seed(), kQuick);
+  heard_ns_ = node_->now_ns();
+  join();
+}
+
+ServerProcess::~ServerProcess() {
+  kill();
+}
+
+const Server* ServerProcess::server(uint64_t incarnation) const {
+  const auto found = jobs_.find(incarnation);
+  return found.is_ok() ? found.value()->server() : nullptr;
+}
+
+// One at a time, in order.
+void ServerProcess::run_slow() {
+  slow_.front()();
+  slow_.pop_front();
+  if (!slow_.empty()) node_->post(context_->world.draw(0, kSlowWork), [this] { run_slow(); });
+}
+
+void ServerProcess::join() {
+  registry_->join({name(), node_->boot(), server_address(index_), "sim", 0},
+                  [this](const Result<ServerJoinReply>& reply) {
+                    if (!reply.is_ok()) return heard_nothing(reply.status());
+                    heard_ns_ = node_->now_ns();
+                    joined_ = reply.value();
+                    report();
+                  });
+}
+
+void ServerProcess::report() {
+  registry_->report(joined_.server, node_->boot(), [this](const Result<bool>& ended) {
+    if (!ended.is_ok()) return heard_nothing(ended.status());
+    heard_ns_ = node_->now_ns();
+    if (ended.value()) return end(Status::ok());
+    node_->post(joined_.report_every_ms * kMillisecond, [this] { report(); });
+  });
+}
+
+void ServerProcess::heard_nothing(const Status& status) {
+  const bool silent = node_->now_ns() - heard_ns_ > kSilence;
+  if (status.code() != Code::kUnavailable || silent) return end(status);
+  node_->post(200 * kMillisecond, [this] { joined_.report_every_ms == 0 ? join() : report(); });
+}
+
+void ServerProcess::probe_old_epoch(uint64_t incarnation, uint64_t geometry, const BatchId& id) {
+  const Server* server = this->server(incarnation);
+  if (server == nullptr) return;
+  std::vector<ShardId> shards;
+  std::vector<ShardEpoch> epochs;
+  for (const ShardId shard : server->owned()) {
+    if (shard >= server->sparse_shards()) continue;
+    shards.push_back(shard);
+    epochs.push_back(server->replica(shard).epoch());
+    --epochs.back().n;
+  }
+  const std::vector<uint32_t> begin(server->sparse_shards() + 1, 0);
+  const uint64_t no_key = 0;
+  const uint32_t no_count = 0;
+  const float no_gradient = 0;
+  const std::vector<const float*> tables = {&no_gradient};
+  PushRequest request;
+  request.claim = {incarnation, geometry, {id}, Verdict::kApplied};
+  request.shards = shards;
+  request.epochs = epochs;
+  request.keys.keys = &no_key;
+  request.keys.begin = begin.data();
+  request.counts = &no_count;
+  request.tables = tables;
+  if (!shards.empty()) watched_->push(request, [](const PushReply&) {});
+}
+
+// --- worker ---
+
+WorkerProcess::WorkerProcess(ClusterContext* context, uint32_t index)
+    : SimProcess(context, fmt::format("worker-{}", index)), index_(index) {
+  channel_ = context_->net.connect(node_.get(), kCoordinatorAddress, PeerRole::kWorker);
+  job_ = std::make_unique<RemoteJob>(
+      channel_.get(), node_.get(), draw_seed(),
+      RemoteJobOptions{.plain = kQuick,
+                       .lease = {.try_timeout_ns = 2 * kSecond, .deadline_ns = 10 * kSecond}});
+  AgentOptions options;
+  options.join.name = name();
+  options.join.boot = node_->boot();
+  options.join.lanes = context_->plan.lanes[index];
+  options.join.host = "sim";
+  options.silence_ns = kSilence;
+  options.drain_ns = 5 * kSecond;
+  options.report_auc = false;
+  agent_ =
+      std::make_unique<WorkerAgent>(options, node_.get(), job_.get(), &offload_, &driver_,
+                                    [this](const JoinReply& joined) { return set_up(joined); });
+  agent_->start([this](const WorkerOutcome& outcome) { end(outcome.status); });
+}
+
+WorkerProcess::~WorkerProcess() {
+  kill();
+}
+
+Result<WorkerSetup> WorkerProcess::set_up(const JoinReply& joined) {
+  const ClusterPlan& plan = context_->plan;
+  ModelShape shape;
+  shape.sparse_shards = plan.shards;
+  shape.dims = {1};
+  shape.parameters = context_->graph->parameter_count();
+  WorkerSetup setup;
+  setup.mode = plan.mode;
+  setup.deterministic = plan.deterministic;
+  setup.lane.batch_max = 4;
+  setup.lane.pull_ahead = static_cast<uint32_t>(context_->world.random().below(3));
+  setup.lane.metrics = false;
+  setup.lane.answer_deadline_ns = 30 * kSecond;
+  setup.lane.client.incarnation = joined.incarnation;
+  setup.lane.client.sparse_shards = plan.shards;
+  setup.lane.client.dims = shape.dims;
+  setup.lane.client.parameters = shape.parameters;
+  setup.lane.client.session.answer_timeout_ns = 300 * kMillisecond;
+  setup.lane.client.session.timeout_max_ns = 2 * kSecond;
+  setup.lane.client.session.pushes_max =
+      1 + static_cast<uint32_t>(context_->world.random().below(4));
+  setup.lane.client.pull_deadline_ns = 20 * kSecond;
+  for (uint32_t lane = 0; lane < plan.lanes[index_]; ++lane) {
+    LaneSetup one;
+    one.executor = node_.get();
+    FLUX_ASSIGN_OR_RETURN(one.net, Net::compile(context_->graph, {Precision::kFp32, 4, false}));
+    for (const std::string& address : joined.map.servers) {
+      const auto held = std::make_shared<HeldServer>(
+          context_->net.connect(node_.get(), address, PeerRole::kWorker), shape);
+      one.servers.push_back(std::shared_ptr<ServerPort>(held, &held->server));
+    }
+    setup.lanes.push_back(std::move(one));
+  }
+  setup.open_dataset = [](const Geometry& geometry) -> Result<std::shared_ptr<const Dataset>> {
+    FLUX_ASSIGN_OR_RETURN(auto data, open_sim_dataset(geometry));
+    return std::shared_ptr<const Dataset>(std::move(data));
+  };
+  return setup;
+}
+
+}  // namespace flux

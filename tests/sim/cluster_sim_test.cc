@@ -1,0 +1,100 @@
+// The whole cluster under faults, from seeds: clean runs stay clean, planted bugs are found.
+#include "flux/testing/cluster_sim.h"
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace flux {
+namespace {
+
+constexpr uint64_t kSeeds = 1000;
+constexpr unsigned kThreads = 2;
+
+// Calls run(seed) for 1..seeds on a few threads until one returns false.
+void for_seeds(uint64_t seeds, const std::function<bool(uint64_t seed)>& run) {
+  std::atomic<uint64_t> next{1};
+  std::atomic<bool> stop{false};
+  const auto work = [&] {
+    for (uint64_t seed = next++; seed <= seeds && !stop; seed = next++)
+      if (!run(seed)) stop = true;
+  };
+  std::vector<std::thread> threads;
+  for (unsigned t = 1; t < kThreads; ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ClusterSim, EveryExampleIsAppliedOncePerEpochOnEveryShard) {
+  std::mutex mutex;
+  ClusterSimResult sum;
+  std::map<std::string, uint64_t> modes;
+  for_seeds(kSeeds, [&](uint64_t seed) {
+    const ClusterSimResult result = run_cluster_sim(seed);
+    const std::lock_guard lock(mutex);
+    EXPECT_TRUE(result.ok) << "seed " << seed << ": " << result.failure << "\n" << result.plan;
+    sum.crashes += result.crashes;
+    sum.lives += result.lives;
+    sum.checkpoints += result.checkpoints;
+    sum.duplicates += result.duplicates;
+    sum.partials += result.partials;
+    sum.refused += result.refused;
+    ++modes[result.mode];
+    return result.ok;
+  });
+  // The faults must have happened, else the runs above prove nothing.
+  EXPECT_GT(sum.crashes, kSeeds);
+  EXPECT_GT(sum.lives, kSeeds + kSeeds / 4);
+  EXPECT_GT(sum.checkpoints, kSeeds);
+  EXPECT_GT(sum.duplicates, kSeeds);
+  EXPECT_GT(sum.partials, 0U);
+  EXPECT_GT(sum.refused, kSeeds);
+  EXPECT_EQ(modes.size(), 3U);
+  std::printf("%lu crashes, %lu lives, %lu checkpoints, %lu duplicates, %lu partly applied sets\n",
+              sum.crashes, sum.lives, sum.checkpoints, sum.duplicates, sum.partials);
+}
+
+TEST(ClusterSim, ASeedReplaysExactly) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const ClusterSimResult a = run_cluster_sim(seed);
+    const ClusterSimResult b = run_cluster_sim(seed);
+    EXPECT_EQ(a.trace_hash, b.trace_hash) << "seed " << seed;
+    EXPECT_EQ(a.steps, b.steps);
+    EXPECT_EQ(a.simulated_s, b.simulated_s);
+  }
+}
+
+class PlantedInCluster : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(PlantedInCluster, IsFoundWithinAThousandSeeds) {
+  const auto bug = static_cast<ClusterBug>(GetParam());
+  std::mutex mutex;
+  uint64_t found = 0;
+  std::string failure;
+  for_seeds(kSeeds, [&](uint64_t seed) {
+    const ClusterSimResult result = run_cluster_sim(seed, bug);
+    if (result.ok) return true;
+    const std::lock_guard lock(mutex);
+    if (found == 0 || seed < found) {
+      found = seed;
+      failure = result.failure;
+    }
+    return false;
+  });
+  ASSERT_GT(found, 0U) << cluster_bug_name(bug) << " was not found in " << kSeeds << " seeds";
+  std::printf("%s: found by seed %lu: %s\n", cluster_bug_name(bug), found, failure.c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Bugs, PlantedInCluster, testing::Range(1U, kClusterBugs),
+                         [](const testing::TestParamInfo<uint32_t>& info) {
+                           std::string name = cluster_bug_name(static_cast<ClusterBug>(info.param));
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace flux
