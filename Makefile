@@ -9,7 +9,8 @@ export JOBS
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 SEEDS ?= 100000
-.PHONY: help deps build run test sim slow bench bench-table asan tsan fuzz fmt fmt-check tidy clean
+.PHONY: help deps build run test sim netns slow bench bench-table asan tsan fuzz fmt fmt-check \
+        tidy clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +44,12 @@ asan:  ## unit and simulator tests under the address and undefined-behaviour san
 tsan:  ## unit and simulator tests under the thread sanitizer
 	@tools/deps.sh build test
 	@tools/test.sh tsan
+
+netns:  ## train on five hosts: network namespaces, TLS, then with loss and delay (needs root)
+	@tools/deps.sh build test netns
+	@cmake --preset test
+	@$(NINJA) -C build flux netns_switch
+	python3 -B tests/netns/netns.py --flux build/flux --switch build/bin/netns_switch || test $$? = 77
 
 sim: build  ## SEEDS (default 100000) simulated clusters under faults, on all cores
 	build/flux sim --seeds 1..$(SEEDS)
