@@ -15,12 +15,14 @@ from importlib import metadata
 from pathlib import Path
 from statistics import median
 
-from harness import cases, data, machine, micro, process, report, setup, targets
-from harness.errors import BenchError
+from harness import cases, cluster, data, machine, micro, process, report, setup, targets
+from harness.errors import BenchError, SkippedError
 from harness.flux import ROOT, Files, Flux
+from harness.paddle import PaddlePeer
+from harness.rows import Case, Series
 
-PARTS = ("ctr", "lr", "micro", "start")
-NEEDS_FLUX = frozenset({"ctr", "lr", "start"})
+PARTS = ("ctr", "lr", "cluster", "micro", "start")
+NEEDS_FLUX = frozenset({"ctr", "lr", "cluster", "start"})
 EXAMPLES, TEST_EXAMPLES, REPEAT = 1_000_000, 100_000, 3
 QUICK_EXAMPLES, QUICK_TEST_EXAMPLES, QUICK_REPEAT = 100_000, 20_000, 1
 
@@ -130,6 +132,30 @@ class Bench:
         ]
         cases.measure_all(todo, self.report.repeat, self.report.table)
 
+    def cluster(self, files: Files) -> None:
+        threads = self.threads[0]
+        todo = self.paddle(files, threads)
+        if self.flux:
+            todo += cluster.flux_cases(self.flux, files, threads, self.machine.bf16)
+        cases.measure_all(todo, self.report.repeat, self.report.cluster)
+
+    def paddle(self, files: Files, threads: int) -> list[Case]:
+        """Paddle's case; none, and a row that says why, if it cannot be set up here."""
+        missing = Series(cluster.paddle_row(threads))
+        try:
+            python = setup.python_of("paddle", self.cache)
+            self.report.versions["Paddle"] = _version(python, "paddlepaddle")
+            peer = PaddlePeer.prepare(python, files, self.cache, self.args.dense)
+            return [cluster.paddle_case(peer, threads)]
+        except SkippedError as error:
+            missing.skipped = str(error)
+            print(f"{missing.row.system}: skipped: {error}", flush=True)
+        except BenchError as error:
+            missing.failure = str(error)
+            print(f"{missing.row.system}: FAILED: {error}", flush=True)
+        self.report.cluster.add(missing)
+        return []
+
     def start(self, files: Files) -> None:
         if self.flux is None:
             return
@@ -154,6 +180,8 @@ class Bench:
             self.ctr(files)
         if files and "lr" in parts:
             self.lr(files)
+        if files and "cluster" in parts:
+            self.cluster(files)
         if "micro" in parts:
             self.report.micro = micro.run_all(self.args.build.resolve() / "bin")
             self.report.gemm += [
@@ -166,8 +194,13 @@ class Bench:
         one = self.report
         first = median(one.first_line_s) if one.first_line_s else None
         one.targets = targets.judge(one.table, first, parts)
+        if "cluster" in parts:
+            one.targets += targets.judge_cluster(one.cluster, self.threads[0], one.examples)
+        if "micro" in parts:
+            lines = [line for part in one.micro for line in part.lines]
+            one.targets.append(targets.judge_rpc(lines))
         one.shares = micro.shares(one.table, micro.gemm_peaks(one.gemm))
-        one.warnings += report.doubts(one.table, one.shares)
+        one.warnings += report.doubts([one.table, one.cluster], one.shares)
 
     def finish(self) -> int:
         """Prints and keeps the report; the exit status."""
@@ -178,7 +211,9 @@ class Bench:
         report.write(one, folder, [self.cache, ROOT, Path.home()])
         print("\n" + report.render(one))
         print(f"kept in {folder / 'latest.md'} and {folder / one.date}.json")
-        failed = any(series.failure for series in one.table.series)
+        failed = any(
+            series.failure for table in (one.table, one.cluster) for series in table.series
+        )
         missed = any(target.met is False for target in one.targets)
         return 1 if failed or (missed and self.args.check) else 0
 

@@ -15,6 +15,7 @@ BENCH = Path(__file__).resolve().parent.parent
 TRAIN_SEED = 1
 TEST_SEED = 2
 MARKER = "source.sha256"
+PADDLE_PARTS = 4  # files; each of its threads takes whole ones
 
 
 def peer_env() -> dict[str, str]:
@@ -81,3 +82,15 @@ def for_vw(python: Path, source: Path, cache: Path, transform: str) -> Path:
 
     folder = derived(source, cache / "derived" / f"vw-{source.stem}-{transform}", make)
     return folder / "data.vw"
+
+
+def for_paddle(python: Path, source: Path, cache: Path, transform: str) -> Path:
+    """Folder of files in Paddle's text format."""
+
+    def make(folder: Path) -> None:
+        print(f"writing {source.name} in Paddle's format (once, not timed)", flush=True)
+        command = [str(python), "-m", "peers.paddle_text", "--text", str(source)]
+        command += ["--out", str(folder), "--dense", transform, "--parts", str(PADDLE_PARTS)]
+        process.run(command, env=peer_env())
+
+    return derived(source, cache / "derived" / f"paddle-{source.stem}-{transform}", make)

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness import process
 from harness.errors import BenchError
-from harness.rows import Sample
+from harness.rows import Sample, Wire
+from harness.watch import uses
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SUMMARY_FIELDS = ("examples", "examples_per_s", "auc", "lost", "doubled", "skipped")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How many processes of each role a run has. No server: all roles in one process."""
+
+    servers: int = 0
+    workers: int = 0
+    threads: int = 1  # of each worker, or of the one process
+    wire: str = "fp32"  # form of numbers between workers and servers
+
+    def trainers(self) -> int:
+        """Threads that train, of all workers together."""
+        return self.threads * max(1, self.workers)
 
 
 @dataclass(frozen=True)
@@ -57,6 +73,39 @@ class Flux:
             *("--set", f"precision={precision}", "--set", f"output={output}"),
             *("--summary", str(self.summary_path())),
         ]
+
+    def role_command(self, files: Files, shape: Shape, precision: str) -> list[str]:
+        """`flux run` of CTR-DNN in this shape."""
+        command = self.command("ctr_dnn", files, shape.threads, precision)
+        if shape.servers:
+            command += ["--servers", str(shape.servers), "--workers", str(shape.workers)]
+            command += ["--set", f"wire={shape.wire}"]
+        return command
+
+    def train_roles(self, files: Files, shape: Shape, precision: str, cores: int) -> Sample:
+        """One fresh run, each of its processes measured from outside.
+
+        Its memory is the sum of the processes' peaks.
+        """
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        self.summary_path().unlink(missing_ok=True)
+        command = self.role_command(files, shape, precision)
+        outcome = process.run(command, cores=cores, watched=True)
+        summary = read_summary(self.summary_path())
+        check_summary(summary, files.examples)
+        roles = uses(outcome.tracks)
+        if shape.servers:
+            check_roles([use.role for use in roles], shape)
+        return Sample(
+            examples_per_s=float(str(summary["examples_per_s"])),
+            wall_s=outcome.wall_s,
+            peak_rss_bytes=sum(use.peak_rss_bytes for use in roles),
+            others_cores=outcome.others_cores,
+            auc=float(str(summary["auc"])),
+            extra={"summary": summary, "cpu_s": round(outcome.cpu_s, 2)},
+            roles=roles,
+            wire=wire_of(summary, shape) if shape.servers else None,
+        )
 
     def summary_path(self) -> Path:
         return self.scratch / "summary.json"
@@ -104,3 +153,28 @@ def check_summary(summary: dict[str, object], examples: int) -> None:
     for name in ("lost", "doubled", "skipped"):
         if summary[name] != 0:
             raise BenchError(f"flux reports {name} = {summary[name]}, which must be 0")
+
+
+def check_roles(seen: Sequence[str], shape: Shape) -> None:
+    """The processes must be those that were asked for."""
+    for role, wanted in (("server", shape.servers), ("worker", shape.workers)):
+        if (count := seen.count(role)) != wanted:
+            raise BenchError(f"flux run had {count} processes `flux {role}`, not {wanted}")
+
+
+def wire_of(summary: dict[str, object], shape: Shape) -> Wire:
+    """Traffic by the servers' counters; also checks that the run was as asked."""
+    if summary.get("wire") != shape.wire:
+        raise BenchError(f"the summary says wire = {summary.get('wire')}, not {shape.wire}")
+    if summary.get("mode") != "async":
+        raise BenchError(f"the summary says mode = {summary.get('mode')}, not async")
+    roles = summary.get("roles")
+    entries = [one for one in roles if isinstance(one, dict)] if isinstance(roles, list) else []
+    servers = [one for one in entries if one.get("role") == "server"]
+    try:
+        counts = [(int(one["bytes_in"]), int(one["bytes_out"])) for one in servers]
+    except (KeyError, TypeError, ValueError) as error:
+        raise BenchError("a server in `roles` of the summary lacks bytes_in, bytes_out") from error
+    if len(counts) != shape.servers:
+        raise BenchError(f"`roles` of the summary has {len(counts)} servers, not {shape.servers}")
+    return Wire(shape.wire, sum(got for got, _ in counts), sum(sent for _, sent in counts))

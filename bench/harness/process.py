@@ -16,6 +16,7 @@ from pathlib import Path
 
 from harness import machine
 from harness.errors import BenchError
+from harness.watch import Track, Watch
 
 TIMEOUT_S = 1800.0
 TAIL_LINES = 12
@@ -28,6 +29,7 @@ class Outcome:
     peak_rss_bytes: int  # of the largest process of the child's tree
     others_cores: float  # used by everything else meanwhile
     output: str  # stdout and stderr together
+    tracks: tuple[Track, ...] = ()  # of the child and its descendants, where asked for
 
 
 def _pin(cores: int | None) -> None:
@@ -35,12 +37,18 @@ def _pin(cores: int | None) -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
-def _spawn(
-    command: Sequence[str], cores: int | None, env: Mapping[str, str] | None, stdout: int
+def spawn(
+    command: Sequence[str],
+    cores: int | None,
+    env: Mapping[str, str] | None,
+    stdout: int,
+    folder: Path | None = None,
 ) -> subprocess.Popen[bytes]:
+    """Starts a child in a session of its own, pinned to `cores` cores, in `folder`."""
     try:
         return subprocess.Popen(
             command,
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.STDOUT,
@@ -52,7 +60,8 @@ def _spawn(
         raise BenchError(f"cannot start {Path(command[0]).name}: {error.strerror}") from error
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Ends a child and all of its session's group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -63,17 +72,23 @@ def run(
     cores: int | None = None,
     env: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
+    watched: bool = False,
 ) -> Outcome:
-    """Runs to the end on `cores` cores (all: None). BenchError with the output's end on failure."""
+    """Runs to the end on `cores` cores (all: None). BenchError with the output's end on failure.
+
+    Watched: the outcome also has a track of each process that the child started.
+    """
     with tempfile.TemporaryFile() as output:
         busy_before, start = machine.busy_s(), time.perf_counter()
-        process = _spawn(command, cores, env, output.fileno())
-        timer = threading.Timer(timeout_s, _kill, [process])
+        process = spawn(command, cores, env, output.fileno())
+        timer = threading.Timer(timeout_s, kill, [process])
         timer.start()
+        watch = Watch(process.pid)
         try:
-            _, status, usage = os.wait4(process.pid, 0)
+            with watch if watched else contextlib.nullcontext():
+                _, status, usage = os.wait4(process.pid, 0)
         except BaseException:
-            _kill(process)
+            kill(process)
             raise
         finally:
             timer.cancel()
@@ -83,21 +98,28 @@ def run(
         output.seek(0)
         text = output.read().decode(errors="replace")
     if process.returncode != 0:
-        raise BenchError(_failure(command, process.returncode, text))
-    cpu_s = usage.ru_utime + usage.ru_stime
+        watch.kill_all()
+        raise BenchError(failure(command[0], process.returncode, text))
+    # A descendant that nobody waited for is in the tracks only.
+    cpu_s = max(usage.ru_utime + usage.ru_stime, sum(one.cpu_s() for one in watch.tracks.values()))
     return Outcome(
         wall_s=wall_s,
         cpu_s=cpu_s,
         peak_rss_bytes=usage.ru_maxrss * 1024,
         others_cores=max(0.0, busy - cpu_s) / wall_s,
         output=text,
+        tracks=tuple(watch.tracks.values()),
     )
 
 
-def _failure(command: Sequence[str], code: int, text: str) -> str:
-    tail = "\n".join("    " + line for line in text.splitlines()[-TAIL_LINES:])
-    how = f"exit status {code}" if code > 0 else f"signal {-code}"
-    return f"{Path(command[0]).name} ended with {how}; its last lines:\n{tail}"
+def failure(name: str, code: int, text: str) -> str:
+    """What to say of a child that ended badly."""
+    how = f"exit status {code}" if code >= 0 else f"signal {-code}"
+    return f"{Path(name).name} ended with {how}; its last lines:\n{tail(text)}"
+
+
+def tail(text: str) -> str:
+    return "\n".join("    " + line for line in text.splitlines()[-TAIL_LINES:])
 
 
 def is_progress_line(line: str) -> bool:
@@ -113,8 +135,8 @@ def first_progress_s(
 ) -> float:
     """Seconds from start to the first progress line on a pipe; then the child is interrupted."""
     start = time.perf_counter()
-    process = _spawn(command, cores, None, subprocess.PIPE)
-    timer = threading.Timer(timeout_s, _kill, [process])
+    process = spawn(command, cores, None, subprocess.PIPE)
+    timer = threading.Timer(timeout_s, kill, [process])
     timer.start()
     assert process.stdout is not None
     seen: list[str] = []
@@ -131,7 +153,7 @@ def first_progress_s(
     finally:
         timer.cancel()
         if process.poll() is None:
-            _kill(process)
+            kill(process)
             process.wait()
         process.stdout.close()
     if delay is None:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from harness import cluster_report
 from harness.machine import QUIET_CORES, Machine
 from harness.micro import Line, Micro, gemm_peaks
 from harness.rows import Series, Table
 from harness.targets import Target
+from harness.text import markdown
 
 HEADER = (
     *("system", "set-up", "threads", "ex/s median", "best", "ratio", "test AUC", "peak MiB"),
@@ -32,6 +34,7 @@ class Report:
     transform: str
     versions: dict[str, str] = field(default_factory=dict)
     table: Table = field(default_factory=Table)
+    cluster: Table = field(default_factory=Table)
     targets: list[Target] = field(default_factory=list)
     gemm: list[Line] = field(default_factory=list)
     shares: list[tuple[str, int, str, float]] = field(default_factory=list)
@@ -40,10 +43,10 @@ class Report:
     warnings: list[str] = field(default_factory=list)
 
 
-def doubts(table: Table, shares: Sequence[tuple[str, int, str, float]]) -> list[str]:
+def doubts(tables: Sequence[Table], shares: Sequence[tuple[str, int, str, float]]) -> list[str]:
     """Why the figures of a finished run may not be believed."""
     warnings = []
-    measured = [series for series in table.series if series.samples]
+    measured = [series for table in tables for series in table.series if series.samples]
     noisy = [series for series in measured if series.others_cores() > QUIET_CORES]
     if noisy:
         warnings.append(
@@ -77,24 +80,6 @@ def row_cells(series: Series, table: Table) -> tuple[str, ...]:
         f"{series.peak_rss_bytes() / 2**20:,.0f}",
         f"{others:.2f} !" if others > QUIET_CORES else f"{others:.2f}",
     )
-
-
-def markdown(cells: Sequence[Sequence[str]], right: frozenset[int]) -> str:
-    """A table that reads well as text and renders as Markdown; the first line is its head."""
-    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-
-    def shown(line: Sequence[str]) -> str:
-        padded = [
-            text.rjust(width) if column in right else text.ljust(width)
-            for column, (text, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        return "| " + " | ".join(padded) + " |"
-
-    rule = [
-        "-" * (width + 1) + ":" if column in right else "-" * (width + 2)
-        for column, width in enumerate(widths)
-    ]
-    return "\n".join([shown(cells[0]), "|" + "|".join(rule) + "|", *map(shown, cells[1:])])
 
 
 def _figures(report: Report) -> list[str]:
@@ -162,7 +147,8 @@ def render(report: Report) -> str:
         "",
         *(f"Warning: {warning}." for warning in report.warnings),
     ]
-    text += _figures(report) + _targets(report) + _gemm(report)
+    text += _figures(report) + cluster_report.render(report.cluster, report.examples)
+    text += _targets(report) + _gemm(report)
     if report.first_line_s:
         shown = ", ".join(f"{value:.2f}" for value in report.first_line_s)
         text += ["## First progress line on a pipe", f"seconds after start: {shown}", ""]
@@ -170,19 +156,26 @@ def render(report: Report) -> str:
 
 
 def as_json(report: Report) -> dict[str, object]:
-    fields = {name: value for name, value in vars(report).items() if name != "table"}
+    tables = ("table", "cluster")
+    fields = {name: value for name, value in vars(report).items() if name not in tables}
     fields["machine"] = asdict(report.machine)
     fields["targets"] = [asdict(one) for one in report.targets]
     fields["micro"] = [asdict(one) for one in report.micro]
-    fields["rows"] = [
+    fields["rows"] = _rows(report.table)
+    fields["cluster_rows"] = _rows(report.cluster)
+    return fields
+
+
+def _rows(table: Table) -> list[dict[str, object]]:
+    return [
         {
             **asdict(series.row),
             "failure": series.failure,
+            "skipped": series.skipped,
             "samples": [asdict(sample) for sample in series.samples],
         }
-        for series in report.table.series
+        for series in table.series
     ]
-    return fields
 
 
 def scrub(text: str, folders: Sequence[Path]) -> str:

@@ -16,6 +16,26 @@ class Row:
 
 
 @dataclass(frozen=True)
+class RoleUse:
+    """What one process of a run used, seen from outside."""
+
+    role: str  # server, worker, coordinator, run
+    name: str
+    cpu_s: float
+    peak_rss_bytes: int
+    gb_s: float  # integral of its resident memory over its life, in 10^9 bytes x seconds
+
+
+@dataclass(frozen=True)
+class Wire:
+    """Bytes between workers and servers, as the servers counted them."""
+
+    form: str  # of numbers on the wire: fp32, fp16, bf16
+    to_servers: int
+    from_servers: int
+
+
+@dataclass(frozen=True)
 class Sample:
     """One run of one row."""
 
@@ -25,6 +45,22 @@ class Sample:
     others_cores: float
     auc: float | None = None
     extra: dict[str, object] = field(default_factory=dict)
+    roles: tuple[RoleUse, ...] = ()
+    wire: Wire | None = None
+
+    def cpu_s(self, *roles: str) -> float | None:
+        """CPU seconds of all processes of these roles; None when there is none."""
+        found = [use.cpu_s for use in self.roles if use.role in roles]
+        return sum(found) if found else None
+
+    def gb_s(self, *roles: str) -> float | None:
+        found = [use.gb_s for use in self.roles if use.role in roles]
+        return sum(found) if found else None
+
+    def peak_of(self, role: str) -> int | None:
+        """Peak memory of the largest process of a role."""
+        found = [use.peak_rss_bytes for use in self.roles if use.role == role]
+        return max(found) if found else None
 
 
 @dataclass(frozen=True)
@@ -42,6 +78,12 @@ class Series:
     row: Row
     samples: list[Sample] = field(default_factory=list)
     failure: str = ""
+    skipped: str = ""  # why it cannot be measured on this machine
+
+    def middle(self, value: Callable[[Sample], float | None]) -> float | None:
+        """Median over the samples that have the value."""
+        found = [one for sample in self.samples if (one := value(sample)) is not None]
+        return median(found) if found else None
 
     def speed(self) -> float:
         return median(sample.examples_per_s for sample in self.samples)

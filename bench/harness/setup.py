@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from harness.errors import BenchError
+from harness.errors import BenchError, SkippedError
 
 PEERS = Path(__file__).resolve().parent.parent / "peers"
 MARKER = "requirements.sha256"
+NEEDS = {"paddle": "3.10"}  # peers that do not run on the Python of the harness
+SIZES = {"torch": "about 3 GB to download", "paddle": "about 130 MB to download"}
 
 
 def _digest(requirements: Path) -> str:
@@ -23,6 +26,36 @@ def _call(command: list[str], hint: str) -> None:
         raise BenchError(f"{' '.join(command[1:4])} failed: {hint}")
 
 
+def version_of(python: Path) -> str:
+    """ "3.10" of an interpreter; empty when it does not start, as a shim of pyenv may not."""
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    try:
+        done = subprocess.run(
+            [str(python), "-c", code], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def find_python(version: str, path: str, pyenv: Path) -> Path:
+    """An interpreter of just this version, on the search path or among those of pyenv."""
+    name = f"python{version}"
+    found = [Path(folder) / name for folder in path.split(os.pathsep) if folder]
+    found += sorted(pyenv.glob(f"versions/{version}.*/bin/{name}"), reverse=True)
+    for python in found:
+        if python.exists() and version_of(python) == version:
+            return python
+    raise SkippedError(f"needs Python {version}: no {name} on the search path")
+
+
+def _interpreter(peer: str) -> Path:
+    if peer not in NEEDS:
+        return Path(sys.executable)
+    pyenv = Path(os.environ.get("PYENV_ROOT", str(Path.home() / ".pyenv")))
+    return find_python(NEEDS[peer], os.environ.get("PATH", ""), pyenv)
+
+
 def python_of(peer: str, cache: Path) -> Path:
     """The interpreter of the peer's environment; sets it up if absent or of other versions."""
     requirements = PEERS / f"requirements-{peer}.txt"
@@ -31,16 +64,18 @@ def python_of(peer: str, cache: Path) -> Path:
     marker = folder / MARKER
     if python.exists() and marker.exists() and marker.read_text() == _digest(requirements):
         return python
-    print(f"setting up {peer} in its own environment (once; torch is about 3 GB to download)")
+    interpreter = _interpreter(peer)
+    size = f"; {SIZES[peer]}" if peer in SIZES else ""
+    print(f"setting up {peer} in its own environment (once{size})", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     _call(
-        [sys.executable, "-m", "venv", str(folder)],
+        [str(interpreter), "-m", "venv", str(folder)],
         "on Debian the module comes with `apt install python3-venv`",
     )
     pip = [str(python), "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-deps"]
     _call(
         [*pip, "-r", str(requirements)],
-        f"no network, or no wheel for Python {sys.version_info[0]}.{sys.version_info[1]}; "
+        f"no network, or no wheel for Python {version_of(python)}; "
         f"see {requirements.name}, or leave this part out with --only",
     )
     marker.write_text(_digest(requirements))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness import cluster
+from harness.micro import Line
 from harness.rows import Table
 
 FP32_RATIO = 1.75
@@ -13,6 +16,13 @@ BF16_AUC_DELTA = 0.0005
 LR_RATIO = 3.0
 MEMORY_SHARE = 1 / 3
 FIRST_LINE_S = 1.0
+PADDLE_FP32_RATIO = 3.0
+PADDLE_BF16_RATIO = 4.5
+CLUSTER_AUC_DELTA = 0.0005
+EMBEDDED_SHARE = 0.85
+SERVER_CPU_SHARE = 1 / 5
+RPC_CPU_RATIO = 3.0
+RPC_REQUEST_BYTES, RPC_REPLY_BYTES = 80_000, 440_000  # a pull of 10,000 keys and its rows
 
 AUC_PEERS = (
     ("flux_fp32", "torch_fp32", "CTR-DNN fp32"),
@@ -54,15 +64,15 @@ def _auc(table: Table, key: str, peer: str, threads: int, name: str) -> Target:
     )
 
 
-def _auc_delta(table: Table, threads: int) -> Target:
-    series = [table.find(key, threads) for key in ("flux_fp32", "flux_bf16")]
+def _auc_delta(table: Table, keys: tuple[str, str], threads: int, name: str, most: float) -> Target:
+    series = [table.find(key, threads) for key in keys]
     values = [value for one in series if one and (value := one.auc()) is not None]
     delta = abs(values[0] - values[1]) if len(values) == 2 else None
     return Target(
-        name=f"AUC of bf16 against fp32, threads {threads}",
-        wanted=f"|difference| <= {BF16_AUC_DELTA}",
+        name=f"{name}, threads {threads}",
+        wanted=f"|difference| <= {most}",
         measured="-" if delta is None else f"{delta:.5f}",
-        met=None if delta is None else delta <= BF16_AUC_DELTA,
+        met=None if delta is None else delta <= most,
     )
 
 
@@ -96,7 +106,9 @@ def judge(table: Table, first_line_s: float | None, parts: frozenset[str]) -> li
             targets.append(_ratio(table, *bf16, BF16_RATIO))
             targets.append(_ratio(table, *bf16[:3], bf16[3] + " (reach)", BF16_REACH))
             if threads == 1:  # the same batches in the same order: only the precision differs
-                targets.append(_auc_delta(table, threads))
+                keys = ("flux_fp32", "flux_bf16")
+                name = "AUC of bf16 against fp32"
+                targets.append(_auc_delta(table, keys, threads, name, BF16_AUC_DELTA))
             targets.append(_memory(table, threads))
         if "lr" in parts:
             lr = ("flux_lr", "vw", threads, "LR end to end / vowpal wabbit")
@@ -114,3 +126,58 @@ def judge(table: Table, first_line_s: float | None, parts: frozenset[str]) -> li
             )
         )
     return targets
+
+
+def _server_cpu(table: Table, threads: int, examples: int) -> Target:
+    ours = cluster.server_cpu(table, "cluster_fp32", threads, examples)
+    theirs = cluster.server_cpu(table, cluster.PADDLE, threads, examples)
+    most = None if theirs is None else theirs * SERVER_CPU_SHARE
+    return Target(
+        name=f"CPU of the server per million examples, 1/5 of Paddle's, threads {threads}",
+        wanted="-" if most is None else f"<= {most:.2f} s",
+        measured="-" if ours is None else f"{ours:.2f} s",
+        met=None if ours is None or most is None else ours <= most,
+    )
+
+
+def judge_cluster(table: Table, threads: int, examples: int) -> list[Target]:
+    """Targets of the cluster part, `threads` being those that train in its main rows."""
+    peer, name = cluster.PADDLE, "1 server + 1 worker"
+    fp32 = ("cluster_fp32", peer, threads, f"{name} fp32 / Paddle async")
+    bf16 = ("cluster_bf16", peer, threads, f"{name} bf16 / Paddle async")
+    same = ("cluster_fp32", "embedded_fp32", threads, f"{name} / one process, fp32")
+    result = [
+        _ratio(table, *fp32, PADDLE_FP32_RATIO),
+        _ratio(table, *bf16, PADDLE_BF16_RATIO),
+        _ratio(table, *same, EMBEDDED_SHARE),
+    ]
+    for precision, count in (("fp32", threads), ("bf16", threads), ("fp32", 1)):
+        keys = (f"cluster_{precision}", f"embedded_{precision}")
+        title = f"AUC of {name} against one process, {precision}"
+        one = _auc_delta(table, keys, count, title, CLUSTER_AUC_DELTA)
+        if one not in result:  # one thread in all: the same once more
+            result.append(one)
+    return [*result, _server_cpu(table, threads, examples)]
+
+
+def rpc_cpu_us(lines: Sequence[Line], system: str) -> float | None:
+    """CPU of a call of the big size, client and server together; the dearest line counts."""
+    found = [
+        float(str(line["cpu_us"]))
+        for line in lines
+        if (line.get("bench"), line.get("system")) == ("rpc", system)
+        and (line.get("request"), line.get("reply")) == (RPC_REQUEST_BYTES, RPC_REPLY_BYTES)
+        and "cpu_us" in line
+    ]
+    return max(found, default=None)
+
+
+def judge_rpc(lines: Sequence[Line]) -> Target:
+    ours, theirs = rpc_cpu_us(lines, "flux tcp"), rpc_cpu_us(lines, "grpc tcp")
+    ratio = None if ours is None or theirs is None else theirs / ours
+    return Target(
+        name="CPU of a call of 80 KB / 440 KB: gRPC / ours with checksum, TCP",
+        wanted=f">= {RPC_CPU_RATIO:.2f}x",
+        measured="-" if ratio is None else f"{ratio:.2f}x",
+        met=None if ratio is None else ratio >= RPC_CPU_RATIO,
+    )

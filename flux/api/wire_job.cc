@@ -109,14 +109,18 @@ std::string encode_message(const JoinRequest& m) {
   out.set_lanes(m.lanes);
   out.set_host(m.host);
   out.set_pid(m.pid);
-  for (const auto& [name, value] : m.model) (*out.mutable_model())[name] = value;
+  for (const auto& [name, value] : m.model) {
+    wire::Override* field = out.add_model();
+    field->set_path(name);
+    field->set_value(value);
+  }
   return out.SerializeAsString();
 }
 Status decode_message(std::string_view bytes, JoinRequest* m) {
   wire::Join in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "join", &in));
-  *m = {in.name(), in.boot(), in.lanes(),
-        in.host(), in.pid(),  {in.model().begin(), in.model().end()}};
+  *m = {in.name(), in.boot(), in.lanes(), in.host(), in.pid(), {}};
+  for (const wire::Override& field : in.model()) m->model[field.path()] = field.value();
   if (m->name.empty()) return invalid("join: a worker has a name");
   if (m->lanes < 1 || m->lanes > 4096)
     return invalid("join: worker '{}' with {} lanes, 1 to 4096", m->name, m->lanes);

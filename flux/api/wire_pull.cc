@@ -6,6 +6,14 @@
 #include "flux/api/wire_values.h"
 
 namespace flux {
+namespace {
+
+// After the data of a section; a section without data may lie nowhere.
+void zero_padding(std::byte* section, uint64_t bytes) {
+  if (padded(bytes) > bytes) std::memset(section + bytes, 0, padded(bytes) - bytes);
+}
+
+}  // namespace
 
 Result<WireRequest> encode_pull(const PullRequest& request, const ModelShape& shape,
                                 WireValue value) {
@@ -136,7 +144,7 @@ void WirePull::write_to(std::byte* memory) {
       dense_parts_[dense_[section - tables_.size()]] = here;
     ++section;
     const uint64_t bytes = floats * sizeof(float);
-    std::memset(memory + at + bytes, 0, padded(bytes) - bytes);
+    zero_padding(memory + at, bytes);
     at += padded(bytes);
   });
 }
@@ -145,7 +153,7 @@ void WirePull::pack(const std::byte* floats, std::byte* reply) const {
   for_each_section([&](uint64_t n) {
     to_halves(reinterpret_cast<const float*>(floats), value, reinterpret_cast<uint16_t*>(reply), n);
     const uint64_t bytes = n * value_bytes(value);
-    std::memset(reply + bytes, 0, padded(bytes) - bytes);
+    zero_padding(reply, bytes);
     floats += padded(n * sizeof(float));
     reply += padded(bytes);
   });

@@ -18,6 +18,9 @@ struct RemoteServer::State {
   std::set<uint64_t> calls;
   std::vector<std::shared_ptr<Pull>> free_pulls;
   std::vector<std::shared_ptr<Push>> free_pushes;
+
+  Result<std::vector<MutableByteSpan>> place(Pull* pull, uint64_t bytes) const;
+  void finish(const std::shared_ptr<Pull>& pull, Status status, const RpcReply& reply);
 };
 
 // Everything a call needs until its end; used again, so that a call allocates little.
@@ -27,6 +30,8 @@ struct RemoteServer::Pull {
   WirePart part;
   alignas(kSectionAlign) std::array<std::byte, kSectionAlign> padding;
   Buffer<std::byte> halves;  // a reply that is not fp32
+  uint64_t reply_bytes = 0;
+  bool placed = false;
   std::function<void(const PullReply&)> done;
   uint64_t call = 0;
 };
@@ -75,6 +80,35 @@ PushReply reply_of_failure(const std::vector<ShardId>& shards, const Status& sta
 
 }  // namespace
 
+Result<std::vector<MutableByteSpan>> RemoteServer::State::place(Pull* pull, uint64_t bytes) const {
+  if (bytes != pull->reply_bytes)
+    return error(Code::kCorrupt, "pull: a reply of {} bytes, {} were asked for", bytes,
+                 pull->reply_bytes);
+  pull->placed = true;
+  if (options.value == WireValue::kFp32)
+    return pull_reply_targets(pull->part, shape, pull->request,
+                              std::span<std::byte, kSectionAlign>(pull->padding));
+  pull->halves.resize_discard(bytes);
+  return std::vector<MutableByteSpan>{pull->halves.span()};
+}
+
+void RemoteServer::State::finish(const std::shared_ptr<Pull>& pull, Status status,
+                                 const RpcReply& reply) {
+  calls.erase(pull->call);
+  // A reply without any payload is placed nowhere: rows that were asked for are not here then.
+  if (status.is_ok() && pull->reply_bytes > 0 && !pull->placed)
+    status =
+        error(Code::kCorrupt, "pull: an empty reply, {} bytes were asked for", pull->reply_bytes);
+  if (status.is_ok()) {
+    traffic.received += reply.control.size() + pull->reply_bytes;
+    if (options.value != WireValue::kFp32)
+      read_pull_reply(pull->halves.data(), options.value, pull->part, shape, pull->request);
+  }
+  const auto done = std::move(pull->done);
+  free_pulls.push_back(pull);
+  done({std::move(status)});
+}
+
 RemoteServer::RemoteServer(Channel* channel, ModelShape shape, RemoteServerOptions options)
     : state_(std::make_shared<State>(State{channel, std::move(shape), options, {}, {}, {}, {}})) {}
 
@@ -99,9 +133,10 @@ void RemoteServer::pull(const PullRequest& request, std::function<void(const Pul
   pull->request.dense = request.dense;
   pull->request.dense_parts = pull->dense_parts;
   pull->part = std::move(encoded.value().part);
+  pull->placed = false;
   pull->done = std::move(done);
   const bool want_dense = request.dense != nullptr || !request.dense_parts.empty();
-  const uint64_t reply_bytes = pull_reply_bytes(pull->part, s.shape, s.options.value, want_dense);
+  pull->reply_bytes = pull_reply_bytes(pull->part, s.shape, s.options.value, want_dense);
 
   RpcCall call;
   call.verb = static_cast<Verb>(ApiVerb::kPull);
@@ -109,36 +144,14 @@ void RemoteServer::pull(const PullRequest& request, std::function<void(const Pul
   call.payload = std::move(encoded.value().payload);
   call.timeout_ns = s.options.pull_timeout_ns;
   s.traffic.sent += call.control.size() + payload_bytes(call.payload);
-  // The channel places a reply only while this call is under way, and `state` may be gone then.
-  const auto place = [pull, reply_bytes, shape = &s.shape, value = s.options.value,
-                      weak = std::weak_ptr<State>(state_)](
-                         std::string_view, uint64_t bytes) -> Result<std::vector<MutableByteSpan>> {
+  const std::weak_ptr<State> weak = state_;
+  call.place = [pull, weak](std::string_view, uint64_t bytes) {
     const auto state = weak.lock();
-    if (!state) return Status(Code::kCancelled, "nobody waits for these rows");
-    if (bytes != reply_bytes)
-      return error(Code::kCorrupt, "pull: a reply of {} bytes, {} were asked for", bytes,
-                   reply_bytes);
-    if (value == WireValue::kFp32)
-      return pull_reply_targets(pull->part, *shape, pull->request,
-                                std::span<std::byte, kSectionAlign>(pull->padding));
-    pull->halves.resize_discard(bytes);
-    return std::vector<MutableByteSpan>{pull->halves.span()};
+    return state ? state->place(pull.get(), bytes)
+                 : Status(Code::kCancelled, "nobody waits for these rows");
   };
-  call.place = place;
-  call.done = [pull, reply_bytes, weak = std::weak_ptr<State>(state_)](Status status,
-                                                                       const RpcReply& reply) {
-    const auto state = weak.lock();
-    if (!state) return;
-    state->calls.erase(pull->call);
-    if (status.is_ok()) {
-      state->traffic.received += reply.control.size() + reply_bytes;
-      if (state->options.value != WireValue::kFp32)
-        read_pull_reply(pull->halves.data(), state->options.value, pull->part, state->shape,
-                        pull->request);
-    }
-    const auto finished = std::move(pull->done);
-    state->free_pulls.push_back(pull);
-    finished({std::move(status)});
+  call.done = [pull, weak](Status status, const RpcReply& reply) {
+    if (const auto state = weak.lock()) state->finish(pull, std::move(status), reply);
   };
   pull->call = s.channel->call(std::move(call));
   s.calls.insert(pull->call);

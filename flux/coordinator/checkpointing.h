@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "flux/api/server_control.h"
 #include "flux/base/status.h"
@@ -24,6 +25,8 @@ struct PassToClose {
   uint32_t pass = 0;
   Schedule schedule;
   const Geometry* geometry = nullptr;
+  // Batches that the coordinator decided to skip: shards that had them before keep them as applied.
+  std::vector<BatchId> skipped = {};
 };
 
 // Writes a checkpoint. `base` has everything but number, created, shards and files; `geometry`
@@ -37,7 +40,8 @@ Result<Manifest> write_checkpoint(const CheckpointStore& store, const std::strin
 Result<Manifest> commit_checkpoint(const CheckpointStore& store, Manifest base,
                                    const Geometry* geometry, const PassToClose* closing);
 
-// Every batch of the pass has the same verdict on every shard of checkpoint `number`.
+// Every batch of the pass has the same verdict on every shard of the checkpoint, but for those
+// skipped.
 Status audit_pass(const CheckpointStore& store, const Manifest& manifest,
                   const PassToClose& closing);
 

@@ -100,11 +100,14 @@ void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t po
   base.model = plan_.model;
   base.closed = closed_;
   const std::string pass_name = plan_.passes[pass_];
+  std::vector<BatchId> skipped_ids;
   if (closing) {
     uint64_t skipped = 0;
     for (const Decision& d : decisions_)
-      if (d.kind == "verdict" && d.pass == pass_ && d.geometry == geometry_->hash())
+      if (d.kind == "verdict" && d.pass == pass_ && d.geometry == geometry_->hash()) {
         skipped += geometry_->batch_records(d.batch.block.block, d.batch.batch);
+        skipped_ids.push_back(d.batch);
+      }
     base.closed.push_back(
         {pass_name, geometry_->records(), plan_.schedule.sections(), geometry_->hash(), skipped});
   } else {
@@ -116,9 +119,9 @@ void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t po
     base.shards.push_back({{s.name, s.bytes, s.hash}, s.op, s.stream_hash, s.rows});
   slowly<Manifest>(
       [this, self = shared_from_this(), base = std::move(base), closing, geometry = *geometry_,
-       pass = pass_]() -> Result<Manifest> {
+       pass = pass_, skipped_ids = std::move(skipped_ids)]() -> Result<Manifest> {
         FLUX_RETURN_IF_ERROR(still_mine());
-        const PassToClose close{pass, plan_.schedule, &geometry};
+        const PassToClose close{pass, plan_.schedule, &geometry, skipped_ids};
         return commit_checkpoint(store(), base, closing ? nullptr : &geometry,
                                  closing ? &close : nullptr);
       },

@@ -210,8 +210,10 @@ class CoordinatorProcess {
     FLUX_ASSIGN_OR_RETURN(http_, HttpServer::start(options, hooks));
     log_.say("status at " + http_->url());
     if (arguments_.supervisor == 0)
-      fmt::print("listens on {}; status at {}\n", listener_->addresses().front(), http_->url());
-    std::fflush(stdout);
+      events_->say(fmt::format(
+          "listens on {}; status at {}\nwaits for {} server{} to join, at most {} s",
+          listener_->addresses().front(), http_->url(), arguments_.servers,
+          arguments_.servers == 1 ? "" : "s", JobMasterOptions().servers_deadline_ns / kSecond));
     return Status::ok();
   }
 

@@ -26,7 +26,8 @@ namespace {
 constexpr int kTickMs = 20;
 constexpr uint32_t kRestartsMax = 5;              // of one worker
 constexpr TimeNs kListenDeadline = 30 * kSecond;  // a coordinator that neither listens nor ends
-constexpr TimeNs kEndDeadline = 30 * kSecond;     // a coordinator that lost a server
+constexpr TimeNs kAskDeadline = 3 * kSecond;      // a coordinator that lost a server ends by itself
+constexpr TimeNs kEndDeadline = 10 * kSecond;     // ... or is killed
 constexpr TimeNs kLeaveDeadline = 10 * kSecond;   // roles after the end of the job
 constexpr TimeNs kTermDeadline = 2 * kSecond;
 constexpr int kBadInput = 2;
@@ -153,7 +154,8 @@ class Supervisor {
 
   void tick() {
     for (const ProcessEnd& end : platform_.ended()) handle(end);
-    if (coordinator_ && options_.stop->load() && !asked_) stop_coordinator();
+    const bool due = ask_by_ != 0 && steady_now_ns() > ask_by_;
+    if (coordinator_ && !asked_ && (due || options_.stop->load())) stop_coordinator();
     if (coordinator_ && end_by_ != 0 && steady_now_ns() > end_by_) {
       say("the coordinator does not end; killed");
       platform_.kill(*coordinator_);
@@ -195,8 +197,17 @@ class Supervisor {
 
   void lost_server(const Member& member, const ProcessEnd& end) {
     if (!coordinator_ || ended_well(end)) return;
-    say(fmt::format("{} ended: {}{}", member.name, end.text(), last_line(member)));
-    if (end_by_ == 0) end_by_ = steady_now_ns() + kEndDeadline;
+    const std::string what = fmt::format("{} ended: {}{}", member.name, end.text(),
+                                         end.signal == 0 ? last_line(member) : "");
+    say(what);
+    const bool refused = end.signal == 0 && end.code == kBadInput;
+    fail(error(refused ? Code::kInvalid : Code::kUnavailable,
+               "{}; the job cannot go on without its shards; run it again to go on from its last "
+               "checkpoint",
+               what));
+    if (ask_by_ != 0) return;
+    ask_by_ = steady_now_ns() + kAskDeadline;
+    end_by_ = ask_by_ + kEndDeadline;
   }
 
   void lost_worker(Member* member, const ProcessEnd& end) {
@@ -260,6 +271,7 @@ class Supervisor {
   std::optional<ProcessId> coordinator_;
   std::vector<Member> members_;
   bool asked_ = false;  // the coordinator to stop
+  TimeNs ask_by_ = 0;   // then it is asked to; 0: no hurry
   TimeNs end_by_ = 0;   // then it is killed; 0: no hurry
   int code_ = 0;
   Status failure_;

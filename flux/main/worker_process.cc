@@ -1,14 +1,12 @@
 // `flux worker`: one control loop with the agent, and a thread with its own loop for each lane.
 #include <atomic>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "flux/base/thread_offload.h"
 #include "flux/client/remote_job.h"
 #include "flux/client/remote_server.h"
 #include "flux/main/commands.h"
@@ -17,12 +15,13 @@
 #include "flux/main/role_process.h"
 #include "flux/main/stop_signal.h"
 #include "flux/main/worker_setup.h"
-#include "flux/worker/agent.h"
+#include "flux/worker/worker_threads.h"
 
 namespace flux {
 namespace {
 
 constexpr TimeNs kTick = 100 * kMillisecond;
+constexpr TimeNs kImpatientNs = 150 * kMillisecond;
 
 // A lane's port to one server, and the channel it goes over.
 struct ReachedServer {
@@ -58,24 +57,24 @@ class WorkerProcess {
     FLUX_RETURN_IF_ERROR(describe(&options));
     FLUX_ASSIGN_OR_RETURN(channel_, open_channel(&loop_, arguments_.coordinator, caller_, 0));
     job_ = std::make_unique<RemoteJob>(channel_.channel.get(), &loop_, random_id());
-    for (uint32_t i = 0; i < options.join.lanes; ++i) loops_.push_back(std::make_unique<IoLoop>());
-    driver_ = std::make_unique<ThreadLaneDriver>([this](uint32_t i) { return loops_[i].get(); });
-    agent_ =
-        std::make_unique<WorkerAgent>(options, &loop_, job_.get(), &offload_, driver_.get(),
-                                      [this](const JoinReply& reply) { return set_up(reply); });
-    agent_->start([this](const WorkerOutcome& outcome) { outcome_ = outcome; });
-    turn();
-    driver_->join();
-    log_->say(fmt::format("{} examples, {} batches{}", outcome_->report.examples,
-                          outcome_->report.batches,
-                          outcome_->reason.empty() ? "" : "; " + outcome_->reason));
-    return outcome_->status;
+    WorkerThreads worker(
+        options, &loop_, job_.get(), [] { return std::make_unique<IoLoop>(); },
+        [this](const JoinReply& reply, const std::vector<WaitingExecutor*>& lanes) {
+          return set_up(reply, lanes);
+        });
+    watch_signal(&worker);
+    const WorkerOutcome outcome = worker.run();
+    log_->say(fmt::format("{} examples, {} batches{}", outcome.report.examples,
+                          outcome.report.batches,
+                          outcome.reason.empty() ? "" : "; " + outcome.reason));
+    return outcome.status;
   }
 
  private:
   Status describe(AgentOptions* options) {
     options->coordinator = "the coordinator at " + arguments_.coordinator;
     options->silence_ns = kSilenceNs;
+    if (!arguments_.chaos.empty()) options->repeat_ns = kImpatientNs;
     options->join.name = arguments_.name;
     options->join.boot = random_id();
     options->join.host = host_name();
@@ -90,19 +89,20 @@ class WorkerProcess {
     return Status::ok();
   }
 
-  Result<WorkerSetup> set_up(const JoinReply& reply) {
-    log_->say(fmt::format("joined as worker {}: {} threads, {} servers", reply.worker,
-                          loops_.size(), reply.map.servers.size()));
+  Result<WorkerSetup> set_up(const JoinReply& reply, const std::vector<WaitingExecutor*>& lanes) {
+    log_->say(fmt::format("joined as worker {}: {} threads, {} servers", reply.worker, lanes.size(),
+                          reply.map.servers.size()));
     FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(reply.job));
     FLUX_ASSIGN_OR_RETURN(WorkerSetup setup,
-                          make_worker_setup(role, reply, static_cast<uint32_t>(loops_.size())));
+                          make_worker_setup(role, reply, static_cast<uint32_t>(lanes.size())));
     RemoteServerOptions wire;
     FLUX_ASSIGN_OR_RETURN(wire.value, wire_value(role.job.wire));
-    for (uint32_t i = 0; i < loops_.size(); ++i) {
-      setup.lanes[i].executor = loops_[i].get();
+    for (uint32_t i = 0; i < lanes.size(); ++i) {
+      auto* loop = static_cast<IoLoop*>(lanes[i]);  // made so in run()
+      setup.lanes[i].executor = loop;
       for (size_t s = 0; s < reply.map.servers.size(); ++s) {
         FLUX_ASSIGN_OR_RETURN(OpenedChannel opened,
-                              open_channel(loops_[i].get(), reply.map.servers[s], caller_,
+                              open_channel(loop, reply.map.servers[s], caller_,
                                            (static_cast<uint64_t>(i) << 32) + s + 1));
         const auto reached =
             std::make_shared<ReachedServer>(std::move(opened), model_shape(role), wire);
@@ -110,13 +110,22 @@ class WorkerProcess {
         setup.lanes[i].servers.emplace_back(reached, &reached->port);
       }
     }
+    if (!caller_.chaos.empty()) be_impatient(&setup);
     setup.cost = [this] { return cost(); };
     return setup;
   }
 
+  // With faults on purpose, waiting as for a real network would only make tests slow.
+  static void be_impatient(WorkerSetup* setup) {
+    setup->lane.client.session.answer_timeout_ns = kImpatientNs;
+    setup->lane.client.session.timeout_max_ns = 4 * kImpatientNs;
+  }
+
   WorkerCost cost() const {
     WorkerCost cost = process_cost();
-    for (const auto& reached : reached_) {
+    for (const auto& weak : reached_) {
+      const auto reached = weak.lock();
+      if (!reached) continue;
       const RpcCounters counters = reached->opened.socket->counters();
       cost.bytes_sent += counters.bytes_out;
       cost.bytes_received += counters.bytes_in;
@@ -124,14 +133,9 @@ class WorkerProcess {
     return cost;
   }
 
-  void turn() {
-    bool stopping = false;
-    while (!outcome_) {
-      loop_.run_one_until(loop_.now_ns() + kTick);
-      if (stopping || !stop_->load()) continue;
-      stopping = true;
-      agent_->stop("stopped by a signal");
-    }
+  void watch_signal(WorkerThreads* worker) {
+    if (stop_->load()) return worker->stop("stopped by a signal");
+    loop_.post(kTick, [this, worker] { watch_signal(worker); });
   }
 
   const WorkerArguments arguments_;
@@ -139,14 +143,9 @@ class WorkerProcess {
   const std::atomic<bool>* const stop_;
   Caller caller_;
   IoLoop loop_;
-  ThreadOffload offload_{&loop_};
   OpenedChannel channel_;
   std::unique_ptr<RemoteJob> job_;
-  std::vector<std::unique_ptr<IoLoop>> loops_;  // by lane
-  std::vector<std::shared_ptr<ReachedServer>> reached_;
-  std::unique_ptr<ThreadLaneDriver> driver_;
-  std::unique_ptr<WorkerAgent> agent_;
-  std::optional<WorkerOutcome> outcome_;
+  std::vector<std::weak_ptr<ReachedServer>> reached_;  // the lanes' own; for counters
 };
 
 }  // namespace

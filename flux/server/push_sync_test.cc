@@ -315,5 +315,42 @@ TEST(PushSync, ThreadsPourTheSameBits) {
   EXPECT_EQ(run(true), run(false));
 }
 
+// The last member pushes its first step, then dies; whoever notices voids it beside the others.
+TEST(PushSync, ThreadsGoOnWithoutADeadMember) {
+  constexpr uint32_t kMembers = 4, kSteps = 4, kLive = kMembers - 1;
+  ServerOptions o = test_options();
+  o.parameters = 20000;
+  auto server = make_test_server(o);
+  std::vector<std::unique_ptr<Step>> steps;
+  for (uint32_t n = 0; n < kSteps; ++n)
+    steps.push_back(std::make_unique<Step>(kMembers, n, *server, 100));
+  std::vector<Outcome> outcomes(kLive * kSteps);
+  Outcome last, zombie;
+  std::vector<std::thread> threads;
+  for (uint32_t m = 0; m < kLive; ++m)
+    threads.emplace_back([&, m] {
+      for (uint32_t n = 0; n < kSteps; ++n) {
+        Outcome* outcome = &outcomes[n * kLive + m];
+        push(server.get(), (*steps[n])[m], outcome);
+        for (int seen; (seen = outcome->calls) == 0;) outcome->calls.wait(seen);
+      }
+    });
+  threads.emplace_back([&] {
+    push(server.get(), (*steps[0])[kLive], &last);
+    ASSERT_TRUE(server->void_member(1, member_batch(kLive, 0).block).is_ok());
+    push(server.get(), (*steps[1])[kLive], &zombie);
+  });
+  for (std::thread& thread : threads) thread.join();
+  for (const Outcome& outcome : outcomes)
+    EXPECT_TRUE(all_are(outcome.answers, 10, Answer::kApplied));
+  EXPECT_TRUE(all_are(last.answers, 10, Answer::kApplied));
+  EXPECT_TRUE(all_are(zombie.answers, 10, Answer::kStaleRound));
+  uint64_t due = 0;
+  for (uint32_t n = 0; n < kSteps; ++n)
+    for (uint32_t m = 0; m < (n == 0 ? kMembers : kLive); ++m)
+      for (const uint32_t count : steps[n]->pushes[m]->counts) due += count;
+  EXPECT_EQ(server->totals().occurrences[0], due);
+}
+
 }  // namespace
 }  // namespace flux

@@ -4,14 +4,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <future>
-#include <numeric>
 #include <optional>
 
 #include <gtest/gtest.h>
 
-#include "flux/base/key.h"
-#include "flux/base/random.h"
 #include "flux/checkpoint/store.h"
 #include "flux/client/remote_admin.h"
 #include "flux/client/remote_server.h"
@@ -21,100 +17,12 @@
 #include "flux/rpc/listener.h"
 #include "flux/rpc/loopback_channel.h"
 #include "flux/rpc/socket_channel.h"
+#include "flux/server/test_batch.h"
 
 namespace flux {
 namespace {
 
-constexpr uint64_t kLife = 11, kGeometry = 22;
-constexpr uint32_t kShards = 8;
-const ModelShape kShape{kShards, {4, 1}, 40000};
-
-ServerOptions options_of(const OpenJob& job) {
-  ServerOptions o;
-  o.shards = kShards;
-  o.tables.resize(2);
-  o.tables[0].dim = 4;
-  o.tables[1].name = "wide";
-  o.tables[1].dim = 1;
-  o.tables[1].optimizer = {.rule = "sgd", .lr = 0.5F};
-  o.dense_optimizer = {.rule = "adam", .lr = 0.01F};
-  o.parameters = kShape.parameters;
-  o.incarnation = job.incarnation;
-  o.epoch = job.epoch;
-  o.owned = job.shards;
-  return o;
-}
-Result<std::unique_ptr<Server>> make_server(const OpenJob& job) {
-  if (job.name == "broken") return invalid("this job cannot be built");
-  FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options_of(job)));
-  std::vector<float> initial(kShape.parameters);
-  for (size_t i = 0; i < initial.size(); ++i) initial[i] = hash_uniform(i, 1, 2);
-  server->init_dense(initial);
-  return server;
-}
-std::vector<ShardId> every_shard() {
-  std::vector<ShardId> all(kShape.all_shards());
-  std::iota(all.begin(), all.end(), 0U);
-  return all;
-}
-
-struct BatchData {
-  std::vector<uint64_t> keys;
-  std::vector<uint32_t> begin{0}, counts;
-  std::vector<float> wide, narrow, dense;
-  std::vector<const float*> gradients;
-  std::vector<ShardId> shards;
-  std::vector<ShardEpoch> epochs;
-  PushRequest push;
-
-  BatchData(uint64_t seed, uint32_t number, std::vector<ShardId> to = every_shard())
-      : shards(std::move(to)), epochs(shards.size(), {1, 1}) {
-    Random random(seed);
-    std::vector<std::vector<uint64_t>> by_shard(kShards);
-    for (int i = 0; i < 200; ++i) {
-      const uint64_t key = random.below(2000);
-      auto& part = by_shard[shard_of(key, kShards)];
-      if (std::find(part.begin(), part.end(), key) == part.end()) part.push_back(key);
-    }
-    by_shard[5].clear();  // a shard that gets no rows
-    for (const auto& part : by_shard) {
-      keys.insert(keys.end(), part.begin(), part.end());
-      begin.push_back(static_cast<uint32_t>(keys.size()));
-    }
-    const auto numbers = [&](size_t size) {
-      std::vector<float> out(size);
-      for (float& x : out) x = static_cast<float>(random.normal());
-      return out;
-    };
-    counts.assign(keys.size(), 2);
-    wide = numbers(keys.size() * 4);
-    narrow = numbers(keys.size());
-    dense = numbers(kShape.parameters);
-    gradients = {wide.data(), narrow.data()};
-    const BatchId id{{0, 0, 0, number / 4}, static_cast<uint8_t>(number % 4), 4};
-    push.claim = {kLife, kGeometry, {id}, Verdict::kApplied};
-    push.shards = shards;
-    push.epochs = epochs;
-    push.keys = {keys.data(), begin.data()};
-    push.counts = counts.data();
-    push.tables = gradients;
-    push.dense = dense.data();
-    push.examples = 10;
-  }
-  BatchData(const BatchData&) = delete;
-};
-
-struct Rows {
-  std::vector<float> wide, narrow, dense;
-  std::vector<float*> tables;
-  PullRequest pull;
-  explicit Rows(const BatchData& data)
-      : wide(data.wide.size(), -7), narrow(data.narrow.size(), -7), dense(kShape.parameters, -7) {
-    tables = {wide.data(), narrow.data()};
-    pull = {kLife, data.shards, data.push.keys, tables, dense.data(), {}};
-  }
-  Rows(const Rows&) = delete;
-};
+using namespace test;  // NOLINT: the model of these tests
 
 class ServerServiceTest : public testing::Test {
  protected:
@@ -336,6 +244,9 @@ TEST_F(ServerServiceTest, RowsAreWrittenOnceAndPlacedOnce) {
   EXPECT_EQ(spy.seen.place("", bytes + 64).status().code(), Code::kCorrupt);
   spy.seen.done(Status(Code::kUnavailable, "gone"), {});
   EXPECT_EQ(got.code(), Code::kUnavailable);
+  stub.pull(rows.pull, [&](const PullReply& r) { got = r.status; });
+  spy.seen.done(Status::ok(), {});
+  EXPECT_EQ(got.code(), Code::kCorrupt) << "no rows came";
 
   RemoteServer pusher(&spy, kShape);
   std::optional<PushReply> reply;
@@ -564,33 +475,6 @@ TEST_F(ServerServiceTest, OverASocketWithoutCopies) {
   EXPECT_EQ(channel.value()->counters().payload_bytes_copied, 0U);
   EXPECT_EQ(listener.value()->counters().payload_bytes_copied, 0U);
   EXPECT_GT(listener.value()->counters().bytes_in, data.wide.size() * 4 + kShape.parameters * 4);
-}
-
-// With its own thread: nothing waits for a slow verb but who asked for it.
-TEST(ServerServiceThread, SlowVerbsRunApartAndEndWithTheService) {
-  ServerJobs jobs(make_server, &real_files());
-  std::promise<Status> opened;
-  auto service = std::make_unique<ServerService>(&jobs);
-  const OpenJob open{"job", {}, kLife, {1, 1}, every_shard()};
-  const std::string control = encode_message(open);
-  RpcRequest request;
-  request.verb = static_cast<Verb>(ApiVerb::kOpenJob);
-  request.control = control;
-  service->handle(std::move(request), Responder([&](Status status, const RpcAnswer&) {
-                    opened.set_value(std::move(status));
-                  }));
-  EXPECT_TRUE(opened.get_future().get().is_ok());
-  EXPECT_TRUE(jobs.find(kLife).is_ok());
-  // Whatever is asked last is answered, done or not.
-  std::promise<void> answered;
-  RpcRequest last;
-  last.verb = static_cast<Verb>(ApiVerb::kTotals);
-  const std::string totals = encode_message(TotalsRequest{kLife, true, {}});
-  last.control = totals;
-  service->handle(std::move(last),
-                  Responder([&](const Status&, const RpcAnswer&) { answered.set_value(); }));
-  service.reset();
-  answered.get_future().get();
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <shared_mutex>
 #include <string>
 
+#include "flux/api/verbs.h"
 #include "flux/api/wire_data.h"
 #include "flux/base/object_pool.h"
 #include "flux/server/server_service.h"

@@ -18,6 +18,7 @@ from harness import cases, micro, report, targets
 from harness.errors import BenchError
 from harness.machine import Machine
 from harness.rows import Case, Row, Sample, Series, Table
+from harness.text import markdown
 
 MIB = 2**20
 
@@ -125,12 +126,12 @@ class Targets(unittest.TestCase):
 
 class Doubts(unittest.TestCase):
     def test_quiet_run_has_none(self) -> None:
-        self.assertEqual(report.doubts(good_table(), [("flux", 2, "fp32", 0.99)]), [])
+        self.assertEqual(report.doubts([good_table()], [("flux", 2, "fp32", 0.99)]), [])
 
     def test_noisy_rows_and_impossible_shares_are_named(self) -> None:
         rows = good_table()
         rows.add(series("torch_compile", 2, Sample(1, 1, MIB, 0.5, 0.7), sample(1)))
-        noisy, share = report.doubts(rows, [("flux", 2, "fp32", 1.52), ("flux", 2, "bf16", 0.7)])
+        noisy, share = report.doubts([rows], [("flux", 2, "fp32", 1.52), ("flux", 2, "bf16", 0.7)])
         self.assertIn("1 of 8 rows", noisy)
         self.assertIn("fp32 at 2 threads", share)
         self.assertNotIn("bf16", share)
@@ -184,7 +185,7 @@ class Text(unittest.TestCase):
         self.assertIn("3.25x", lr)
 
     def test_columns_line_up(self) -> None:
-        text = report.markdown([("a", "bb"), ("ccc", "1"), ("d", "22")], frozenset({1}))
+        text = markdown([("a", "bb"), ("ccc", "1"), ("d", "22")], frozenset({1}))
         self.assertEqual(text, "| a   | bb |\n|-----|---:|\n| ccc |  1 |\n| d   | 22 |")
 
     def test_what_is_kept_names_no_folder_of_this_machine(self) -> None:

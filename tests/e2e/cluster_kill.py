@@ -1,0 +1,82 @@
+"""Any one process of a cluster is killed: repaired or ended with a reason, nobody left over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import unittest
+
+from _cluster import ClusterCase
+from _support import Done
+
+EPOCHS = 8
+
+
+class Kill(ClusterCase):
+    def resume(self) -> None:
+        """Running it again completes the job, every example counted once an epoch."""
+        self.flux(*self.cluster(epochs=EPOCHS))
+        self.assert_exact("out", self.records * EPOCHS)
+
+    def kill(self, name: str) -> tuple[Done, dict[str, int]]:
+        running = self.start_training(*self.cluster(epochs=EPOCHS))
+        pids = self.pids(running)
+        os.kill(pids[name], signal.SIGKILL)
+        return running.finish(), pids
+
+    def test_worker(self) -> None:
+        done, pids = self.kill("worker-1")
+        self.assertEqual(done.code, 0, done.text)
+        self.assertIn("worker-1 ended: killed by signal 9", done.text)
+        self.assertIn("started again (1 of 5)", done.text)
+        self.assert_exact("out", self.records * EPOCHS)
+        self.assert_gone(pids)
+
+    def test_server(self) -> None:
+        done, pids = self.kill("server-1")
+        self.assertEqual(done.code, 1, done.text)
+        self.assertIn("server-1 ended: killed by signal 9", done.text)
+        self.assertRegex(done.text, r"(?m)^flux: .*server-1")
+        self.assert_gone(pids)
+        self.resume()
+
+    def test_coordinator(self) -> None:
+        done, pids = self.kill("coordinator")
+        self.assertEqual(done.code, 1, done.text)
+        self.assertRegex(done.text, r"(?m)^flux: the coordinator was killed by signal 9")
+        self.assert_gone(pids)
+        self.resume()
+
+    def test_supervisor(self) -> None:
+        done, pids = self.kill("supervisor")
+        self.assertEqual(done.code, -signal.SIGKILL)
+        self.assert_gone(pids)
+        self.assert_refused(self.flux("status", "out", code=None), "does not run", "is gone")
+        self.resume()
+
+    def test_stop_and_resume(self) -> None:
+        running = self.start_training(*self.cluster(epochs=EPOCHS))
+        pids = self.pids(running)
+        running.signal(signal.SIGINT)
+        done = running.finish()
+        self.assertEqual(done.code, 130, done.text)
+        self.assertIn("stopped; to go on: ", done.text)
+        self.assertIn("lost 0 · doubled 0", done.text)
+        self.assert_gone(pids)
+        self.assertEqual(len(self.checkpoints("out")), 1)
+        self.resume()
+        self.assertNotEqual(self.summary("out")["resumed_from"], None)
+
+    def test_second_signal_ends_at_once(self) -> None:
+        running = self.start_training(*self.cluster(epochs=5000))
+        pids = self.pids(running)
+        os.kill(pids["coordinator"], signal.SIGSTOP)  # so that it cannot end before the second
+        running.signal(signal.SIGINT)
+        self.assertIsNotNone(running.wait_line("again to stop at once"))
+        running.signal(signal.SIGINT)
+        self.assertEqual(running.finish().code, 130)
+        self.assert_gone(pids)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,104 @@
+"""`flux run --servers --workers`: trains as the embedded run does, can be watched and stopped."""
+
+from __future__ import annotations
+
+import json
+import unittest
+import urllib.error
+import urllib.request
+
+from _cluster import MODES, ClusterCase
+from _support import SOURCE, example, sets, write_data
+
+GOLDEN = json.loads((SOURCE / "tests/golden/status.json").read_text())
+
+
+class Run(ClusterCase):
+    def test_auc_is_near_the_embedded_one(self) -> None:
+        write_data(self.folder / "learn.tsv", 8000)
+        write_data(self.folder / "test.tsv", 4000, seed=2)
+        job = ["run", example("lr"), *sets(
+            data__train="learn.tsv", data__test="test.tsv", data__batch=50, shards=16, epochs=2,
+            checkpoint__every_s=0, precision="fp32")]
+        self.flux(*job, *sets(output="embedded"), "--threads", "1")
+        done = self.flux(*job, *sets(output="cluster"), "--threads", "1", "--servers", "2",
+                         "--workers", "3", "--summary", "end.json")
+        self.assertIn("worker-2 joined", done.out)
+        self.assert_exact("cluster", 16000)
+        self.assert_tidy("cluster")
+        embedded, cluster = self.summary("embedded"), self.summary("cluster")
+        self.assertGreater(embedded["auc"], 0.7)
+        self.assertAlmostEqual(cluster["auc"], embedded["auc"], delta=0.01)
+        self.assertEqual(json.loads((self.folder / "end.json").read_text()), cluster)
+        # The checkpoint of a cluster is one for everybody.
+        found = self.flux("eval", example("lr"), *sets(
+            data__train="learn.tsv", data__test="test.tsv", shards=16, output="cluster"))
+        self.assertIn(f"AUC {cluster['auc']:.5f}", found.out)
+
+    def test_every_mode_counts_exactly(self) -> None:
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                self.flux(*self.cluster("--fresh", mode=mode, epochs=2))
+                self.assert_exact("out", self.records * 2)
+
+    def test_one_of_each_and_many_passes(self) -> None:
+        write_data(self.folder / "second.tsv", 200, seed=3)
+        job = self.cluster(servers=1, workers=1)
+        self.flux(*job)
+        self.assert_exact("out", self.records)
+        done = self.flux(*job)
+        self.assertIn("nothing to train", done.out)
+        self.assertIn("resumed from", done.out)
+
+    def test_watch_and_stop(self) -> None:
+        running = self.start_training(*self.cluster(epochs=5000))
+        pids = self.pids(running)
+        self.assertEqual(len(pids), 7)
+        status = self.status()
+        self.assertEqual(list(status), list(GOLDEN))
+        self.assertEqual(list(status["workers"][0]), list(GOLDEN["workers"][0]))
+        self.assertEqual(list(status["servers"][0]), list(GOLDEN["servers"][0]))
+        self.assertEqual(status["state"], "training")
+        self.assertEqual({w["name"] for w in status["workers"]},
+                         {"worker-0", "worker-1", "worker-2"})
+        self.assertEqual(sum(s["shards"] for s in status["servers"]), 9)
+        self.assertGreater(status["examples"], 0)
+
+        text = self.flux("status", *self.job()).out
+        for word in ("training", "worker-2", "server-1", "examples/s", "blocks:"):
+            self.assertIn(word, text)
+        logs = self.flux("logs", "out").out
+        for role in ("coordinator", "server-1", "worker-2"):
+            self.assertRegex(logs, rf"(?m)^\d{{4}}-\d\d-\d\d [\d:.]{{12}} {role}: ")
+        self.assertNotIn("server-1:", self.flux("logs", "out", "worker-2").out)
+        self.assert_refused(self.flux("logs", "out", "worker-9", code=None), "worker-2")
+
+        url = self.record()["http"]
+        with urllib.request.urlopen(f"{url}/metrics", timeout=20) as answer:
+            self.assertIn(b"flux_workers{job=\"counting\"} 3", answer.read())
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(urllib.request.Request(f"{url}/stop", data=b"{}"), timeout=20)
+        refused.exception.close()
+        self.assertEqual(refused.exception.code, 401)
+
+        done = self.flux("stop", "out")
+        self.assertIn("out has ended", done.out)
+        end = running.finish()
+        self.assertEqual(end.code, 130, end.text)
+        self.assertIn("lost 0 · doubled 0", end.text)
+        self.assert_gone(pids)
+        for command in (["status", "out"], ["stop", "out"]):
+            self.assert_refused(self.flux(*command, code=None), "does not run", "flux run")
+
+    def test_two_runs_of_one_folder(self) -> None:
+        running = self.start_training(*self.cluster(epochs=5000))
+        self.assert_refused(self.flux(*self.cluster(epochs=5000), code=None), "in use by process")
+        self.assert_refused(self.flux("run", *self.job(epochs=5000), code=None),
+                            "in use by process")
+        self.assertEqual(self.status()["state"], "training")
+        self.flux("stop", "out")
+        self.assertEqual(running.finish().code, 130)
+
+
+if __name__ == "__main__":
+    unittest.main()
