@@ -72,7 +72,7 @@ struct WorkerReport {
   uint64_t bytes_sent = 0, bytes_received = 0;  // on the wire, to and from servers
   double cpu_s = 0;
   uint64_t rss_bytes = 0;
-  std::vector<int64_t> stage_ns;  // by worker/trainer.h Stage
+  std::vector<int64_t> stage_ns;  // by worker/progress.h Stage
   std::string waits;              // "pull from server 1 for 0.3 s"; empty: nothing
 };
 

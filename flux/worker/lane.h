@@ -33,7 +33,7 @@
 #include "flux/worker/batch_source.h"
 #include "flux/worker/batch_work.h"
 #include "flux/worker/mode.h"
-#include "flux/worker/trainer.h"
+#include "flux/worker/progress.h"
 
 namespace flux {
 
