@@ -17,13 +17,15 @@ struct JobMaster::State::Opened {
 
 namespace {
 
+bool is_term(const std::string& name) {
+  return name.size() == 12 && name.find_first_not_of("0123456789") == std::string::npos;
+}
+
 // A term belongs to one coordinator for ever: whoever creates its file first.
 Result<uint64_t> claim_term(Files* files, const std::string& folder, uint64_t above) {
   FLUX_RETURN_IF_ERROR(files->make_folders(folder));
-  for (const std::string& name : files->list(folder)) {
-    const bool number = name.size() == 12 && name.find_first_not_of("0123456789") == name.npos;
-    if (number) above = std::max<uint64_t>(above, std::stoull(name));
-  }
+  for (const std::string& name : files->list(folder))
+    if (is_term(name)) above = std::max<uint64_t>(above, std::stoull(name));
   constexpr int kTries = 1000;
   for (int i = 0; i < kTries; ++i) {
     const std::string path = join_path(folder, fmt::format("{:012}", ++above));
@@ -42,30 +44,46 @@ Result<uint64_t> claim_term(Files* files, const std::string& folder, uint64_t ab
 }  // namespace
 
 void JobMaster::State::open_folder() {
-  const bool fresh = options_.fresh;
   slowly<std::shared_ptr<Opened>>(
-      [this, self = shared_from_this(), fresh]() -> Result<std::shared_ptr<Opened>> {
+      [this, self = shared_from_this()]() -> Result<std::shared_ptr<Opened>> {
         auto opened = std::make_shared<Opened>();
         FLUX_RETURN_IF_ERROR(files_->make_folders(plan_.output));
-        FLUX_RETURN_IF_ERROR(store().remove_leftovers());
-        if (!fresh && !store().committed().empty()) {
-          FLUX_ASSIGN_OR_RETURN(opened->manifest, store().load_newest());
-          FLUX_RETURN_IF_ERROR(
-              check_same_job(store(), *opened->manifest, plan_.model, plan_.passes));
-        }
+        // A job that cannot run here takes nothing from one that does: the term is claimed last.
+        FLUX_RETURN_IF_ERROR(find_manifest(&opened->manifest));
         if (plan_.check_inputs)
           FLUX_RETURN_IF_ERROR(plan_.check_inputs(
               opened->manifest ? static_cast<uint32_t>(opened->manifest->closed.size()) : 0));
-        DecisionLog log(files_, in_output("coordinator.log"));
-        if (!fresh) {
-          FLUX_ASSIGN_OR_RETURN(opened->decisions, log.read());
-        }
         FLUX_ASSIGN_OR_RETURN(opened->term,
                               claim_term(files_, in_output("terms"),
                                          opened->manifest ? opened->manifest->epoch.term : 0));
+        // A coordinator before us, which may be at work still, commits no more; it may have until
+        // now.
+        FLUX_RETURN_IF_ERROR(store().remove_leftovers());
+        FLUX_RETURN_IF_ERROR(find_manifest(&opened->manifest));
+        DecisionLog log(files_, in_output("coordinator.log"));
+        if (!options_.fresh) {
+          FLUX_ASSIGN_OR_RETURN(opened->decisions, log.read());
+        }
         return opened;
       },
       [this](Result<std::shared_ptr<Opened>> opened) { folder_opened(std::move(opened)); });
+}
+
+Status JobMaster::State::find_manifest(std::optional<Manifest>* out) const {
+  out->reset();
+  if (options_.fresh || store().committed().empty()) return Status::ok();
+  FLUX_ASSIGN_OR_RETURN(*out, store().load_newest());
+  return check_same_job(store(), **out, plan_.model, plan_.passes);
+}
+
+// Before anything is changed in the folder: has nobody claimed a later term?
+Status JobMaster::State::still_mine() const {
+  for (const std::string& name : files_->list(in_output("terms")))
+    if (is_term(name) && std::stoull(name) > epoch_.term)
+      return error(Code::kStale,
+                   "another coordinator (term {}) runs job {} now; this one (term {}) ends",
+                   std::stoull(name), plan_.name, epoch_.term);
+  return Status::ok();
 }
 
 void JobMaster::State::folder_opened(Result<std::shared_ptr<Opened>> opened) {

@@ -39,6 +39,7 @@ void JobMaster::State::save(bool closing, Then then) {
   saving_ = true;
   const Then finished = [this, then = std::move(then)](const Status& status) {
     saving_ = false;
+    if (status.code() == Code::kStale) fail(status);
     then(status);
     if (after_save_.empty() || phase_ == Phase::kEnded) return;
     const auto next = std::move(after_save_.front());
@@ -46,32 +47,37 @@ void JobMaster::State::save(bool closing, Then then) {
     next();
   };
   const uint64_t point = queue_ ? queue_->mark_point() : 0;
-  slowly<uint64_t>([this, self = shared_from_this()] { return store().begin(last_number_); },
-                   [this, closing, finished, point](const Result<uint64_t>& number) {
-                     if (!number.is_ok()) return finished(number.status());
-                     last_number_ = number.value();
-                     using Saved = std::vector<SavedShard>;
-                     fan_out<Saved>(
-                         server_names(),
-                         [&](size_t i, std::function<void(Result<Saved>)> answer) {
-                           admin(i)->save(options_.incarnation, checkpoint_folder_, number.value(),
-                                          std::move(answer));
-                         },
-                         guard([this, closing, finished, point,
-                                n = number.value()](Result<std::vector<Saved>> all) {
-                           if (!all.is_ok()) return abandon(n, all.status(), finished);
-                           Saved saved;
-                           for (Saved& part : all.value())
-                             std::move(part.begin(), part.end(), std::back_inserter(saved));
-                           write_manifest(n, closing, point, std::move(saved), finished);
-                         }));
-                   });
+  slowly<uint64_t>(
+      [this, self = shared_from_this()]() -> Result<uint64_t> {
+        FLUX_RETURN_IF_ERROR(still_mine());
+        return store().begin(last_number_);
+      },
+      [this, closing, finished, point](const Result<uint64_t>& number) {
+        if (!number.is_ok()) return finished(number.status());
+        last_number_ = number.value();
+        using Saved = std::vector<SavedShard>;
+        fan_out<Saved>(
+            server_names(),
+            [&](size_t i, std::function<void(Result<Saved>)> answer) {
+              admin(i)->save(options_.incarnation, checkpoint_folder_, number.value(),
+                             std::move(answer));
+            },
+            guard([this, closing, finished, point,
+                   n = number.value()](Result<std::vector<Saved>> all) {
+              if (!all.is_ok()) return abandon(n, all.status(), finished);
+              Saved saved;
+              for (Saved& part : all.value())
+                std::move(part.begin(), part.end(), std::back_inserter(saved));
+              write_manifest(n, closing, point, std::move(saved), finished);
+            }));
+      });
 }
 
 void JobMaster::State::abandon(uint64_t number, const Status& why, const Then& then) {
   slowly<bool>(
       [this, self = shared_from_this(), number]() -> Result<bool> {
-        return store().abandon(number).is_ok();  // else removed as a leftover at the next start
+        // Else it is removed as a leftover at the next start.
+        return still_mine().is_ok() && store().abandon(number).is_ok();
       },
       [why, then](const Result<bool>&) { then(why); });
 }
@@ -114,6 +120,7 @@ void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t po
   slowly<Manifest>(
       [this, self = shared_from_this(), base = std::move(base), closing, geometry = *geometry_,
        pass = pass_, skipped_ids = std::move(skipped_ids)]() -> Result<Manifest> {
+        FLUX_RETURN_IF_ERROR(still_mine());
         const PassToClose close{pass, plan_.schedule, &geometry, skipped_ids};
         return commit_checkpoint(store(), base, closing ? nullptr : &geometry,
                                  closing ? &close : nullptr);
@@ -127,6 +134,7 @@ void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t po
         events_->saved();
         slowly<bool>(
             [this, self = shared_from_this()]() -> Result<bool> {
+              FLUX_RETURN_IF_ERROR(still_mine());
               FLUX_RETURN_IF_ERROR(store().prune(plan_.checkpoint_keep));
               return true;
             },

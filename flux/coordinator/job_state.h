@@ -158,6 +158,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
 
   // opening
   void open_folder();
+  Status find_manifest(std::optional<Manifest>* out) const;
+  Status still_mine() const;  // reads the disk: through slowly()
   void folder_opened(Result<std::shared_ptr<Opened>> opened);
   void place_and_open();
   void load_shards();

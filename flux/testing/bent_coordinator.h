@@ -3,7 +3,7 @@
 // BentJob stands between the coordinator's service and its job: it adds false hints (workers may
 // say anything; the shards have the last word) and plants the bugs about leases. BentAdmin stands
 // between the job and its servers: it tells the audit which sync members were voided and plants the
-// bugs about sections and snapshots. ShadowFiles lets a coordinator read what is not on the disk.
+// bugs about sections and snapshots. ShadowFiles shows a coordinator what is not on the disk.
 // All of them pass everything on unchanged when nothing is planted.
 // Not thread-safe: one world is one thread.
 #pragma once
@@ -127,7 +127,10 @@ class ShadowFiles final : public Files {
   Status make_folders(const std::string& path) override { return inner_->make_folders(path); }
   Status sync_folder(const std::string& path) override { return inner_->sync_folder(path); }
   bool exists(const std::string& path) override { return inner_->exists(path); }
-  std::vector<std::string> list(const std::string& folder) override { return inner_->list(folder); }
+  std::vector<std::string> list(const std::string& folder) override {
+    const bool blind = bent_->bug == ClusterBug::kZombieCommit && folder.ends_with("/terms");
+    return blind ? std::vector<std::string>() : inner_->list(folder);
+  }
   Status remove_all(const std::string& path) override { return inner_->remove_all(path); }
 
  private:

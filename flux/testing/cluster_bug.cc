@@ -26,6 +26,8 @@ const char* cluster_bug_name(ClusterBug bug) {
       return "snapshot-torn";
     case ClusterBug::kSyncNotAwaited:
       return "sync-not-awaited";
+    case ClusterBug::kZombieCommit:
+      return "zombie-commit";
   }
   return "unknown";
 }

@@ -21,8 +21,9 @@ enum class ClusterBug : uint8_t {
   kManifestUnaudited,    // a pass is closed though a shard's file lacks a batch
   kSnapshotTorn,         // rows and ledger of a saved shard are of different moments
   kSyncNotAwaited,       // a sync step is poured before every member has come
+  kZombieCommit,         // a coordinator commits though another has claimed a later term
 };
-constexpr uint32_t kClusterBugs = 11;  // kNone among them
+constexpr uint32_t kClusterBugs = 12;  // kNone among them
 
 // "ack-before-apply"; the words of `flux sim --bug`.
 const char* cluster_bug_name(ClusterBug bug);

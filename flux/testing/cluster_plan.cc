@@ -57,7 +57,7 @@ ClusterPlan draw_cluster_plan(Random* random) {
   plan.pause_worker = between(random, 0, 2);
   plan.isolate_worker = between(random, 0, 2);
   plan.kill_server = random->chance(0.3) ? 1 : 0;
-  plan.kill_coordinator = random->chance(0.3) ? 1 : 0;
+  plan.kill_coordinator = random->chance(0.4) ? between(random, 1, 3) : 0;
   plan.stop_job = random->chance(0.2) ? 1 : 0;
   plan.lie = random->chance(0.3) ? 1 : 0;
   return plan;

@@ -1,6 +1,6 @@
 #include "flux/testing/cluster_sim.h"
 
-#include <algorithm>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -29,6 +29,7 @@ class Cluster {
     workers_.clear();
     servers_.clear();
     coordinator_.reset();
+    zombies_.clear();
   }
 
   ClusterSimResult run() {
@@ -74,7 +75,13 @@ class Cluster {
     servers_.clear();
     coordinator_.reset();
     coordinator_ = std::make_unique<CoordinatorProcess>(
-        &context_, random().next() | 1, [this](const JobOutcome& outcome) { finished(outcome); });
+        &context_, result_.lives, random().next() | 1,
+        [this, life = result_.lives](const JobOutcome& outcome) {
+          if (life == result_.lives && coordinator_)
+            finished(outcome);
+          else
+            zombie_finished(life, outcome);
+        });
     context_.world.tell(
         fmt::format("the job is started, incarnation {:x}", coordinator_->incarnation()));
     finished_ = false;
@@ -112,10 +119,30 @@ class Cluster {
       coordinator_gone();
     });
   }
+  // A coordinator that was replaced notices, or succeeds; then it is gone.
+  void zombie_finished(uint64_t life, const JobOutcome& outcome) {
+    context_.world.tell(fmt::format("coordinator-{} ends: {}", life, outcome.status.message()));
+    if (!outcome.status.is_ok()) check_reason(outcome.status);
+    post(context_.world.draw(0, kSecond), [this, life] { zombies_.erase(life); });
+  }
+  // It is not heard any more, but lives; the job is started again elsewhere.
+  void lose_coordinator() {
+    if (!coordinator_ || finished_ || complete_) return;
+    const TimeNs until = now() + context_.world.draw(kSecond, 15 * kSecond);
+    context_.world.tell(coordinator_->name() + " is not heard any more");
+    context_.net.isolate(coordinator_->name(), until);
+    if (random().chance(0.5)) coordinator_->node()->pause(until);
+    zombies_[result_.lives] = std::move(coordinator_);
+    ++doubles_;
+    finished_ = true;
+    coordinator_gone();
+  }
   // What may end a job while there are faults.
   void check_reason(const Status& status) {
+    // Of two coordinators at work the one that claimed its term later wins, whichever that is.
+    const bool replaced = status.code() == Code::kStale && doubles_ > 0;
     const bool known = status.code() == Code::kUnavailable || status.code() == Code::kIo ||
-                       status.code() == Code::kCancelled;
+                       status.code() == Code::kCancelled || replaced;
     if (!known) return fail("the job ended for no good reason: " + status.message());
     if (now() > context_.plan.faults_end + kFailuresUntil)
       fail("the job ended without a fault: " + status.message());
@@ -135,6 +162,8 @@ class Cluster {
       if (server) return fail(server->name() + " goes on though the job is over");
     for (const auto& worker : workers_)
       return fail(worker->name() + " goes on though the job is over");
+    for (const auto& [life, zombie] : zombies_)
+      return fail(zombie->name() + " goes on though the job is over");
     done_ = true;
   }
 
@@ -147,6 +176,7 @@ class Cluster {
     process->reset();
   }
   void reap() {
+    std::erase_if(zombies_, [](const auto& z) { return !z.second->node()->alive(); });
     if (coordinator_ && !coordinator_->node()->alive()) kill_coordinator("died");
     for (auto& server : servers_)
       if (server && (server->over() || !server->node()->alive())) reap_server(&server);
@@ -233,6 +263,7 @@ class Cluster {
         kill_server();
         break;
       case 5:
+        if (random().chance(0.6)) return lose_coordinator();
         if (coordinator_ && !complete_) coordinator_->node()->kill();
         break;
       case 6:
@@ -266,6 +297,7 @@ class Cluster {
     context_.net.heal();
     context_.world.tell("the faults stop");
     if (coordinator_) coordinator_->heal();
+    for (const auto& [life, zombie] : zombies_) zombie->heal();
     for (const auto& server : servers_)
       if (server) server->heal();
     for (const auto& worker : workers_) worker->heal();
@@ -278,7 +310,17 @@ class Cluster {
     ++result_.checkpoints;
     read_decisions();
     const std::string wrong = context_.audit.check_checkpoint(&context_.eye, parent_folder(path));
-    if (!wrong.empty()) fail("a bad checkpoint was committed: " + wrong);
+    if (!wrong.empty()) return fail("a bad checkpoint was committed: " + wrong);
+    check_term(path);
+  }
+  // Nobody commits who has been replaced.
+  void check_term(const std::string& path) {
+    const auto text = context_.eye.read(path, 1U << 20);
+    const auto manifest = decode_manifest(path, text.value());
+    for (const std::string& name : context_.eye.list(join_path(kSimOutput, "terms")))
+      if (std::stoull(name) > manifest.value().epoch.term)
+        fail(fmt::format("a coordinator of term {} committed {} though term {} is claimed",
+                         manifest.value().epoch.term, path, std::stoull(name)));
   }
   void check_complete() {
     read_decisions();
@@ -332,9 +374,11 @@ class Cluster {
   ClusterContext context_;
   ClusterSimResult result_;
   std::unique_ptr<CoordinatorProcess> coordinator_;
+  std::map<uint64_t, std::unique_ptr<CoordinatorProcess>> zombies_;  // by life
   std::vector<std::unique_ptr<ServerProcess>> servers_;
   std::vector<std::unique_ptr<WorkerProcess>> workers_;  // also those of former lives
   std::map<const WorkerProcess*, uint64_t> worker_life_;
+  uint64_t doubles_ = 0;   // coordinators that were replaced while they lived
   bool finished_ = false;  // this life of the job
   bool complete_ = false;
   bool done_ = false;

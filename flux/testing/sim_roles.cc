@@ -110,9 +110,9 @@ void SimProcess::end(const Status& status) {
 
 // --- coordinator ---
 
-CoordinatorProcess::CoordinatorProcess(ClusterContext* context, uint64_t incarnation,
+CoordinatorProcess::CoordinatorProcess(ClusterContext* context, uint64_t life, uint64_t incarnation,
                                        std::function<void(const JobOutcome&)> finished)
-    : SimProcess(context, "coordinator"),
+    : SimProcess(context, fmt::format("coordinator-{}", life)),
       incarnation_(incarnation),
       finished_(std::move(finished)),
       bent_{context->bug, node_.get(), &context->facts, 0, {}, {}, {}, &context->eye, kDecisionLog},
@@ -140,7 +140,7 @@ CoordinatorProcess::~CoordinatorProcess() {
 }
 
 void CoordinatorProcess::say(const std::string& line) {
-  context_->world.tell("coordinator: " + line);
+  context_->world.tell(name() + ": " + line);
 }
 
 void CoordinatorProcess::finished(const JobOutcome& outcome) {

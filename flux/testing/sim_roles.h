@@ -87,7 +87,7 @@ class SimProcess {
 class CoordinatorProcess final : public SimProcess, public JobEvents {
  public:
   // `finished` is called when the job ends; the process goes on answering until it is killed.
-  CoordinatorProcess(ClusterContext* context, uint64_t incarnation,
+  CoordinatorProcess(ClusterContext* context, uint64_t life, uint64_t incarnation,
                      std::function<void(const JobOutcome&)> finished);
   ~CoordinatorProcess() override;
   JobMaster* master() { return master_.get(); }
