@@ -86,6 +86,13 @@ void feed(std::string_view bytes, uint8_t way) {
   }
 }
 
+// A byte that says how long, and so many bytes, or fewer if there are fewer.
+std::string take_text(ByteReader* in) {
+  const size_t wanted = in->get<uint8_t>();
+  const size_t size = std::min(wanted, in->left());
+  return size > 0 ? std::string(in->take(size), size) : std::string();
+}
+
 // Frames with sound headers made of the fuzzer's numbers; lengths and checks may lie.
 std::string make_frames(std::string_view bytes) {
   ByteReader in(bytes);
@@ -97,10 +104,8 @@ std::string make_frames(std::string_view bytes) {
     header.verb = in.get<uint8_t>() % 3;
     header.code = static_cast<Code>(in.get<uint8_t>() % 10);
     header.call = in.get<uint8_t>();
-    const size_t control_size = std::min<size_t>(in.get<uint8_t>(), in.left());
-    const std::string control(in.take(control_size), control_size);
-    const size_t payload_size = std::min<size_t>(in.get<uint8_t>(), in.left());
-    const std::string payload(payload_size > 0 ? in.take(payload_size) : "", payload_size);
+    const std::string control = take_text(&in);
+    const std::string payload = take_text(&in);
     const std::vector<flux::ByteSpan> spans = {std::as_bytes(std::span<const char>(payload))};
     FrameHeader made = make_header(header.kind, control, spans);
     made.verb = header.verb;
@@ -127,8 +132,7 @@ void shake_hands(std::string_view bytes, uint8_t way) {
   ByteReader in(bytes);
   while (in.left() > 2) {
     const auto kind = static_cast<FrameKind>(in.get<uint8_t>() % 12);
-    const size_t size = std::min<size_t>(in.get<uint8_t>(), in.left());
-    const std::string control = size > 0 ? std::string(in.take(size), size) : std::string();
+    const std::string control = take_text(&in);
     if (way % 4 < 2) {
       const bool was_done = server.done();
       if (!server.receive(kind, control, &answer).is_ok()) return;
