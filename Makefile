@@ -9,7 +9,8 @@ export JOBS
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 SEEDS ?= 100000
-.PHONY: help deps build run test sim slow bench bench-table asan tsan fmt fmt-check tidy clean
+.PHONY: help deps build run test sim netns slow bench bench-table asan tsan fuzz fmt fmt-check \
+        tidy clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -44,8 +45,19 @@ tsan:  ## unit and simulator tests under the thread sanitizer
 	@tools/deps.sh build test
 	@tools/test.sh tsan
 
+netns:  ## train on five hosts: network namespaces, TLS, then with loss and delay (needs root)
+	@tools/deps.sh build test netns
+	@cmake --preset test
+	@$(NINJA) -C build flux netns_switch
+	python3 -B tests/netns/netns.py --flux build/flux --switch build/bin/netns_switch || test $$? = 77
+
 sim: build  ## SEEDS (default 100000) simulated clusters under faults, on all cores
 	build/flux sim --seeds 1..$(SEEDS)
+
+fuzz: SECONDS ?= 60
+fuzz:  ## hostile bytes for every parser, SECONDS=60 for each (clang)
+	@tools/deps.sh build fuzz
+	@tools/fuzz.sh $(SECONDS)
 
 slow:  ## the slow tests, such as fifty kills in a row
 	@tools/deps.sh build test
@@ -78,4 +90,4 @@ tidy:  ## lint what changed since BASE (default: the main branch; ALL=1: everyth
 	@ALL='$(ALL)' BASE='$(BASE)' tools/lint.sh
 
 clean:  ## remove what was built, not data or models
-	rm -rf build build-asan build-tsan
+	rm -rf build build-asan build-tsan build-fuzz

@@ -12,10 +12,13 @@ packages() {
       libprotobuf-dev protobuf-compiler zlib1g-dev libasio-dev libssl-dev \
       libcpp-httplib-dev ;;
     test) echo libgtest-dev python3 ;;
+    fuzz) echo clang-14 libclang-rt-14-dev libomp-14-dev ;;
     fmt) echo clang-format-14 ;;
     tidy) echo clang-tidy-14 libomp-14-dev python3-venv git ;;
     bench) echo python3 python3-venv libgrpc++-dev ;;
-    *) echo "tools/deps.sh: no group '$1'; there are: build test fmt tidy bench" >&2; exit 2 ;;
+    netns) echo python3 iproute2 ;;
+    *) echo "tools/deps.sh: no group '$1'; there are: build test fuzz fmt tidy bench netns" >&2
+      exit 2 ;;
   esac
 }
 

@@ -13,8 +13,8 @@ export NINJA_STATUS='[%f/%t %es] '
 
 # Libraries (flux/<name>, its unit tests) and simulator tests (sim.<name>) of the short parts: for
 # memory errors those that parse bytes and lay out rows, for races those that hand work to threads.
-short_asan="base storage protocol table data checkpoint job"
-short_tsan="base storage protocol client server worker"
+short_asan="base rpc storage protocol table data checkpoint job"
+short_tsan="base rpc storage protocol client server worker"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

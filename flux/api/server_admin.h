@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "flux/api/job_port.h"
-#include "flux/api/server_control.h"
+#include "flux/api/saved_shard.h"
 #include "flux/base/status.h"
 #include "flux/protocol/shard_replica.h"
 

@@ -80,12 +80,6 @@ std::string shards_text(const std::vector<ShardId>& shards) {
 
 }  // namespace
 
-FetchRoute fetch_route_of(CoordinatorPort* coordinator) {
-  return [coordinator](const std::function<void(Result<ShardRoute>)>& done) {
-    done(coordinator->route());
-  };
-}
-
 class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
  public:
   State(const PsClientOptions& options, std::vector<ServerPort*> servers, const ShardRoute& route,
@@ -417,11 +411,6 @@ PsClient::PsClient(const PsClientOptions& options, std::vector<ServerPort*> serv
                    ShardRoute route, FetchRoute fetch_route, Executor* executor)
     : state_(std::make_shared<State>(options, std::move(servers), route, std::move(fetch_route),
                                      executor)) {}
-
-PsClient::PsClient(const PsClientOptions& options, std::vector<ServerPort*> servers,
-                   CoordinatorPort* coordinator, Executor* executor)
-    : PsClient(options, std::move(servers), coordinator->route(), fetch_route_of(coordinator),
-               executor) {}
 
 PsClient::~PsClient() = default;
 

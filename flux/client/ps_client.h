@@ -18,7 +18,6 @@
 #include <string>
 #include <vector>
 
-#include "flux/api/coordinator.h"
 #include "flux/api/server.h"
 #include "flux/base/executor.h"
 #include "flux/client/merge.h"
@@ -42,7 +41,6 @@ struct PsClientOptions {
 // Asks the coordinator who owns the shards now; the answer comes on the client's executor (or
 // inside the call), once.
 using FetchRoute = std::function<void(std::function<void(Result<ShardRoute>)>)>;
-FetchRoute fetch_route_of(CoordinatorPort* coordinator);
 
 struct PullWork {
   ShardedKeys keys;
@@ -71,9 +69,6 @@ class PsClient {
  public:
   PsClient(const PsClientOptions& options, std::vector<ServerPort*> servers, ShardRoute route,
            FetchRoute fetch_route, Executor* executor);
-  // With a coordinator that answers inside the call.
-  PsClient(const PsClientOptions& options, std::vector<ServerPort*> servers,
-           CoordinatorPort* coordinator, Executor* executor);
   ~PsClient();
   PsClient(const PsClient&) = delete;
   PsClient& operator=(const PsClient&) = delete;

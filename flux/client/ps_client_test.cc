@@ -83,13 +83,12 @@ class FakeServer final : public ServerPort {
   std::optional<Status> pull_at_once;
 };
 
-class FakeCoordinator final : public CoordinatorPort {
- public:
-  LeaseReply lease(WorkerId) override { return {}; }
-  void batch_applied(const BatchId&) override {}
-  ShardRoute route() override {
-    ++asked;
-    return now;
+struct FakeCoordinator {
+  FetchRoute fetch() {
+    return [this](const std::function<void(Result<ShardRoute>)>& done) {
+      ++asked;
+      done(now);
+    };
   }
   ShardRoute now{{0, 0, 1}, {{1, 1}, {1, 1}, {1, 1}}};
   int asked = 0;
@@ -101,8 +100,8 @@ class PsClientTest : public testing::Test {
     options_.incarnation = 42;
     options_.session.answer_timeout_ns = 100;
     options_.session.timeout_max_ns = 400;
-    client_.emplace(options_, std::vector<ServerPort*>{&servers_[0], &servers_[1]}, &coordinator_,
-                    &executor_);
+    client_.emplace(options_, std::vector<ServerPort*>{&servers_[0], &servers_[1]},
+                    coordinator_.now, coordinator_.fetch(), &executor_);
   }
   void push(uint8_t batch) {
     PushWork work;
@@ -360,8 +359,8 @@ class PullTest : public PsClientTest {
     options_.pull_retry_ns = 10;
     options_.pull_retry_max_ns = 40;
     options_.pull_deadline_ns = 1000;
-    client_.emplace(options_, std::vector<ServerPort*>{&servers_[0], &servers_[1]}, &coordinator_,
-                    &executor_);
+    client_.emplace(options_, std::vector<ServerPort*>{&servers_[0], &servers_[1]},
+                    coordinator_.now, coordinator_.fetch(), &executor_);
   }
   void pull(bool rows, bool dense) {
     client_->pull({keys_, rows ? begin_ : none_}, {}, dense ? gradient_ : nullptr,

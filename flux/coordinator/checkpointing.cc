@@ -82,19 +82,4 @@ Result<Manifest> commit_checkpoint(const CheckpointStore& store, Manifest base,
   return base;
 }
 
-Result<Manifest> write_checkpoint(const CheckpointStore& store, const std::string& folder,
-                                  ServerControlPort* server, Manifest base,
-                                  const Geometry* geometry, const PassToClose* closing) {
-  FLUX_ASSIGN_OR_RETURN(base.number, store.begin());
-  auto saved = server->save(folder, base.number);
-  if (!saved.is_ok()) {
-    const Status ignored = store.abandon(base.number);
-    (void)ignored;
-    return saved.status();
-  }
-  for (const SavedShard& s : saved.value())
-    base.shards.push_back({{s.name, s.bytes, s.hash}, s.op, s.stream_hash, s.rows});
-  return commit_checkpoint(store, std::move(base), geometry, closing);
-}
-
 }  // namespace flux

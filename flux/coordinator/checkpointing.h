@@ -1,5 +1,5 @@
-// Checkpoints as the coordinator makes them: ask servers to save, audit what they saved, commit
-// one manifest.
+// Checkpoints as the coordinator makes them: what servers saved is audited, then one manifest is
+// committed.
 //
 // A pass closes by its manifest: the audit reads the ledgers inside the files that were just
 // written, never the live ones, and only if every shard has exactly one verdict for every batch is
@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "flux/api/server_control.h"
 #include "flux/base/status.h"
 #include "flux/checkpoint/manifest.h"
 #include "flux/checkpoint/store.h"
@@ -29,14 +28,9 @@ struct PassToClose {
   std::vector<BatchId> skipped = {};
 };
 
-// Writes a checkpoint. `base` has everything but number, created, shards and files; `geometry`
-// (null: no open pass) is written beside the shards. If `closing`, the pass is audited first.
-Result<Manifest> write_checkpoint(const CheckpointStore& store, const std::string& folder,
-                                  ServerControlPort* server, Manifest base,
-                                  const Geometry* geometry, const PassToClose* closing);
-
-// The second half: `base` has number and shards, whose files are written; the rest is done here. A
-// failure leaves nothing of the checkpoint.
+// Makes a checkpoint of files that servers have written: `base` has everything but created and
+// files; `geometry` (null: no open pass) is written beside the shards. If `closing`, the pass is
+// audited first. A failure leaves nothing of the checkpoint.
 Result<Manifest> commit_checkpoint(const CheckpointStore& store, Manifest base,
                                    const Geometry* geometry, const PassToClose* closing);
 

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "flux/api/saved_shard.h"
+
 namespace flux {
 namespace {
 
@@ -23,7 +25,7 @@ Geometry make_geometry() {
 }
 
 // Three shards that have every batch of the pass, two epochs long.
-class FakeServer final : public ServerControlPort {
+class FakeServer {
  public:
   explicit FakeServer(const Geometry& geometry) {
     for (ShardId s = 0; s < 3; ++s) {
@@ -47,12 +49,7 @@ class FakeServer final : public ServerControlPort {
           for (uint8_t b = 0; b < 4; ++b)
             if (!left_out(s, epoch, block, b)) mark(s, epoch, block, b);
   }
-  Status open_pass(uint32_t, uint64_t) override { return Status::ok(); }
-  void close_below(uint32_t) override {}
-  std::vector<uint32_t> marked_by_all(const BlockId&, uint32_t blocks) const override {
-    return std::vector<uint32_t>(blocks, 0);
-  }
-  Result<std::vector<SavedShard>> save(const std::string& folder, uint64_t number) override {
+  Result<std::vector<SavedShard>> save(const std::string& folder, uint64_t number) const {
     std::vector<SavedShard> saved;
     for (const ShardImage& image : images) {
       if (fails && !saved.empty()) return error(Code::kIo, "disk full");
@@ -68,6 +65,21 @@ class FakeServer final : public ServerControlPort {
   std::vector<ShardImage> images;
   bool fails = false;
 };
+
+// As the coordinator does it: begin, let the servers save, commit.
+Result<Manifest> write_checkpoint(const CheckpointStore& store, const std::string& folder,
+                                  const FakeServer* server, Manifest base, const Geometry* geometry,
+                                  const PassToClose* closing) {
+  FLUX_ASSIGN_OR_RETURN(base.number, store.begin());
+  const auto saved = server->save(folder, base.number);
+  if (!saved.is_ok()) {
+    EXPECT_TRUE(store.abandon(base.number).is_ok());
+    return saved.status();
+  }
+  for (const SavedShard& s : saved.value())
+    base.shards.push_back({{s.name, s.bytes, s.hash}, s.op, s.stream_hash, s.rows});
+  return commit_checkpoint(store, std::move(base), geometry, closing);
+}
 
 bool nothing(ShardId, uint16_t, uint32_t, uint8_t) {
   return false;

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include <arpa/inet.h>
@@ -11,7 +13,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "flux/coordinator/http_client.h"
 #include "flux/coordinator/status_json.h"
+#include "flux/rpc/certs.h"
 
 namespace flux {
 namespace {
@@ -147,6 +151,77 @@ TEST_F(HttpServerTest, BeyondThisHostNeedsTls) {
   const auto missing = HttpServer::start(open, hooks_);
   ASSERT_FALSE(missing.is_ok());
   EXPECT_NE(missing.status().message().find("/no/such/folder"), std::string::npos);
+}
+
+class HttpsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string folder = (std::filesystem::temp_directory_path() / "flux_https.XXXXXX").string();
+    ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
+    for (const char* name : {"/ours", "/theirs"})
+      ASSERT_TRUE(make_certificates(folder_ + name, {}).is_ok());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  Result<std::unique_ptr<HttpServer>> serve(const std::string& certificates) {
+    HttpOptions options;
+    options.host = "0.0.0.0";
+    options.token = kToken;
+    options.certificates = certificates;
+    return HttpServer::start(options, {[] { return JobStatus(); }, [](const std::string&) {}, {}});
+  }
+  HttpTarget target(const HttpServer& server) const {
+    HttpTarget target;
+    target.url = server.url();
+    target.url.replace(target.url.find("0.0.0.0"), 7, "127.0.0.1");
+    return target;
+  }
+  std::string folder_;
+};
+
+TEST_F(HttpsTest, ReadersShowACertificateOrTheToken) {
+  const auto server = serve(folder_ + "/ours");
+  ASSERT_TRUE(server.is_ok()) << server.status().message();
+  HttpTarget with = target(*server.value());
+  with.certificates = folder_ + "/ours";
+  const auto read = http_get(with, "/status");
+  EXPECT_TRUE(read.is_ok()) << read.status().message();
+  // The authority alone, without a certificate of one's own: nobody in particular.
+  HttpTarget nobody = with;
+  nobody.certificates = folder_ + "/only_authority";
+  std::filesystem::create_directory(nobody.certificates);
+  std::filesystem::copy(folder_ + "/ours/ca.pem", nobody.certificates);
+  EXPECT_EQ(http_get(nobody, "/status").status().code(), Code::kInvalid);
+  EXPECT_TRUE(http_get(nobody, "/healthz").is_ok());
+  nobody.token = kToken;
+  EXPECT_TRUE(http_get(nobody, "/status").is_ok());
+  // A certificate reads; only the token changes anything.
+  EXPECT_EQ(http_post_json(with, "/stop", "{}").status().code(), Code::kInvalid);
+  EXPECT_TRUE(http_post_json(nobody, "/stop", "{}").is_ok());
+}
+
+TEST_F(HttpsTest, ForeignAuthoritiesAndOtherRolesAreNotBelieved) {
+  const auto server = serve(folder_ + "/ours");
+  ASSERT_TRUE(server.is_ok());
+  HttpTarget foreign = target(*server.value());
+  foreign.token = kToken;
+  foreign.certificates = folder_ + "/theirs";
+  EXPECT_EQ(http_get(foreign, "/status").status().code(), Code::kUnavailable);
+  foreign.certificates = "";
+  EXPECT_EQ(http_get(foreign, "/status").status().code(), Code::kInvalid);
+
+  // A worker of the same job that plays the coordinator must not be told the admin token.
+  const std::string fake = folder_ + "/fake";
+  std::filesystem::create_directory(fake);
+  std::filesystem::copy(folder_ + "/ours/ca.pem", fake);
+  std::filesystem::copy(folder_ + "/ours/worker.pem", fake + "/coordinator.pem");
+  std::filesystem::copy(folder_ + "/ours/worker.key", fake + "/coordinator.key");
+  const auto impostor = serve(fake);
+  ASSERT_TRUE(impostor.is_ok()) << impostor.status().message();
+  HttpTarget fooled = target(*impostor.value());
+  fooled.certificates = folder_ + "/ours";
+  fooled.token = kToken;
+  EXPECT_EQ(http_get(fooled, "/status").status().code(), Code::kUnavailable);
 }
 
 }  // namespace

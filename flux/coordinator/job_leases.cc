@@ -46,7 +46,11 @@ void JobMaster::State::lease(const LeaseRequest& request, LeaseDone done) {
     acknowledge(request.applied, request.evaluated);
     return done(LeaseAnswer{});
   }
-  if (request.seq == slot.seq && slot.answered) return done(slot.answer);
+  if (request.seq == slot.seq && slot.answered) {
+    const LeaseAnswer same = slot.answer;
+    acknowledge(request.applied, request.evaluated);
+    return done(same);
+  }
   if (!slot.answered)
     std::exchange(slot.done, nullptr)(error(Code::kUnavailable, "asked again meanwhile"));
   const bool fresh = request.seq != slot.seq;

@@ -282,7 +282,7 @@ class CoordinatorProcess {
 }  // namespace
 
 int coordinator_command(const CoordinatorArguments& arguments) {
-  CoordinatorProcess process(arguments, install_stop_signal());
+  CoordinatorProcess process(arguments, install_stop_signal(arguments.supervisor == 0));
   return end_of_run(process.run(), arguments.summary);
 }
 

@@ -1,4 +1,4 @@
-// Evaluate and predict with an embedded job's current rows: metrics, and probabilities in order.
+// Evaluate and predict with the rows of a saved model: metrics, and probabilities in order.
 // Read-only; starts its own threads and joins them. Failure: Status of the data or the job.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "flux/base/status.h"
-#include "flux/main/embedded.h"
+#include "flux/main/saved_model.h"
 #include "flux/nn/auc.h"
 #include "flux/worker/predictor.h"
 
@@ -14,7 +14,7 @@ namespace flux {
 
 // Metrics over `files` (globs); predictions also go to `sink`, in the order of the records, if it
 // is given. kCancelled soon after *stop (if given) turns true.
-Result<BinaryMetrics> evaluate(const Embedded& e, std::span<const std::string> files,
+Result<BinaryMetrics> evaluate(const SavedModel& model, std::span<const std::string> files,
                                const Predictor::Sink& sink = {},
                                const std::atomic<bool>* stop = nullptr);
 

@@ -9,9 +9,9 @@
 #include "flux/base/text.h"
 #include "flux/job/job.h"
 #include "flux/main/commands.h"
-#include "flux/main/embedded.h"
 #include "flux/main/evaluate.h"
 #include "flux/main/run_job.h"
+#include "flux/main/saved_model.h"
 #include "flux/main/stop_signal.h"
 #include "flux/main/supervisor.h"
 #include "flux/storage/atomic_file.h"
@@ -78,11 +78,11 @@ Status predict(const PredictArguments& arguments) {
   const std::vector<std::string>& input = arguments.input.empty() ? job.test : arguments.input;
   if (input.empty()) return invalid("nothing to predict: give --input FILE or data.test");
   if (is_folder(arguments.out)) return invalid("--out {}: it is a folder", arguments.out);
-  FLUX_ASSIGN_OR_RETURN(const auto e, open_embedded(job, LoadMode::kMustExist));
+  FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job));
   PredictionFile file(arguments.out);
   FLUX_RETURN_IF_ERROR(file.status());
   const auto metrics =
-      evaluate(*e, input, [&](std::span<const float> values) { return file.write(values); });
+      evaluate(*model, input, [&](std::span<const float> values) { return file.write(values); });
   FLUX_RETURN_IF_ERROR(file.finish(metrics.status()));
   if (arguments.out != "-")
     fmt::print("{} predictions in {}; AUC {:.5f}, log loss {:.5f}\n",
@@ -169,14 +169,13 @@ int eval_command(const JobArguments& arguments) {
   if (job.value().test.empty())
     return report(invalid("{}: nothing to evaluate on; add data.test or --set data.test=FILES",
                           arguments.job));
-  const auto e = open_embedded(job.value(), LoadMode::kMustExist);
-  if (!e.is_ok()) return report(e.status());
-  const auto metrics = evaluate(*e.value(), job.value().test);
+  const auto model = open_saved_model(job.value());
+  if (!model.is_ok()) return report(model.status());
+  const auto metrics = evaluate(*model.value(), job.value().test);
   if (!metrics.is_ok()) return report(metrics.status());
   fmt::print("{} examples · AUC {:.5f} · log loss {:.5f} · CTR {:.5f} · model {}\n",
              with_commas(metrics.value().examples()), metrics.value().auc(),
-             metrics.value().log_loss(), metrics.value().ctr(),
-             e.value()->store().path_of(e.value()->restored->number));
+             metrics.value().log_loss(), metrics.value().ctr(), model.value()->path);
   return 0;
 }
 

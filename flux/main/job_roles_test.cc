@@ -1,4 +1,4 @@
-// Each role's view of a job, compared with what the embedded run makes of the same file.
+// Each role's view of a job that travelled, compared with what the job file itself gives.
 #include "flux/main/job_roles.h"
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "flux/main/embedded.h"
+#include "flux/job/job.h"
 
 namespace flux {
 namespace {
@@ -19,12 +19,17 @@ TEST(JobRoles, TheSpecMakesTheSameModelAsTheFile) {
   ASSERT_TRUE(spec.is_ok()) << spec.status().message();
   const auto role = open_role_job(spec.value());
   ASSERT_TRUE(role.is_ok()) << role.status().message();
-  const auto job = parse_spec(spec.value());
+  std::vector<Override> overrides;
+  for (const std::string& set : sets) overrides.push_back(parse_override(set).value());
+  const auto job = load_job(kExample, overrides);
   ASSERT_TRUE(job.is_ok());
-  const auto embedded = open_embedded(job.value(), LoadMode::kIgnore);
-  ASSERT_TRUE(embedded.is_ok()) << embedded.status().message();
-  EXPECT_EQ(describe_model(role.value()), embedded.value()->model);
-  EXPECT_EQ(role.value().all_shards, embedded.value()->server->shard_count());
+  const auto straight = open_role_job(job.value());
+  ASSERT_TRUE(straight.is_ok()) << straight.status().message();
+  EXPECT_EQ(describe_model(role.value()), describe_model(straight.value()));
+  EXPECT_EQ(role.value().all_shards, straight.value().all_shards);
+  auto whole = Server::create(server_options(straight.value(), 7, {1, 1}).value());
+  ASSERT_TRUE(whole.is_ok());
+  whole.value()->init_dense(straight.value().graph->initial_parameters(job.value().seed));
 
   OpenJob open;
   open.job = spec.value();
@@ -33,7 +38,7 @@ TEST(JobRoles, TheSpecMakesTheSameModelAsTheFile) {
   for (ShardId shard = 0; shard < role.value().all_shards; ++shard) open.shards.push_back(shard);
   const auto server = make_server(open);
   ASSERT_TRUE(server.is_ok()) << server.status().message();
-  EXPECT_EQ(server.value()->content_hash(), embedded.value()->server->content_hash());
+  EXPECT_EQ(server.value()->content_hash(), whole.value()->content_hash());
 }
 
 TEST(JobRoles, ABadSpecIsRefusedWithTheFilesName) {

@@ -8,10 +8,12 @@ namespace flux {
 namespace {
 
 std::atomic<bool> stop_requested{false};
+std::atomic<bool> stop_announced{true};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 void on_signal(int number) {
   if (!stop_requested.exchange(true)) {
+    if (!stop_announced.load()) return;
     constexpr char kText[] = "\nstopping; again to stop at once\n";
     const ssize_t ignored = ::write(STDERR_FILENO, kText, sizeof kText - 1);
     (void)ignored;
@@ -22,7 +24,8 @@ void on_signal(int number) {
 
 }  // namespace
 
-const std::atomic<bool>* install_stop_signal() {
+const std::atomic<bool>* install_stop_signal(bool announce) {
+  stop_announced = announce;
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);

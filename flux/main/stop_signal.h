@@ -6,7 +6,8 @@
 
 namespace flux {
 
-// The flag that turns true with the first signal.
-const std::atomic<bool>* install_stop_signal();
+// The flag that turns true with the first signal. `announce`: say on standard error that it came;
+// not for a process whose starter says so already.
+const std::atomic<bool>* install_stop_signal(bool announce = true);
 
 }  // namespace flux

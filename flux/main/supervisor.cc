@@ -24,7 +24,8 @@ namespace flux {
 namespace {
 
 constexpr int kTickMs = 20;
-constexpr uint32_t kRestartsMax = 5;              // of one worker
+constexpr uint32_t kRestartsMax = 5;  // of one worker
+constexpr TimeNs kRestartPause = kSecond / 2;
 constexpr TimeNs kListenDeadline = 30 * kSecond;  // a coordinator that neither listens nor ends
 constexpr TimeNs kAskDeadline = 3 * kSecond;      // a coordinator that lost a server ends by itself
 constexpr TimeNs kEndDeadline = 10 * kSecond;     // ... or is killed
@@ -68,6 +69,7 @@ class Supervisor {
     bool server = false;
     uint32_t restarts = 0;
     std::optional<ProcessId> process;
+    TimeNs start_at = 0;  // again; 0: not to be
   };
 
   Status prepare() {
@@ -129,9 +131,9 @@ class Supervisor {
 
   Status start_others() {
     for (uint32_t i = 0; i < options_.run.servers; ++i)
-      members_.push_back({fmt::format("server-{}", i), true, 0, {}});
+      members_.push_back({fmt::format("server-{}", i), true, 0, {}, 0});
     for (uint32_t i = 0; i < options_.run.workers; ++i)
-      members_.push_back({fmt::format("worker-{}", i), false, 0, {}});
+      members_.push_back({fmt::format("worker-{}", i), false, 0, {}, 0});
     for (Member& member : members_) FLUX_RETURN_IF_ERROR(start(&member));
     return Status::ok();
   }
@@ -154,6 +156,7 @@ class Supervisor {
 
   void tick() {
     for (const ProcessEnd& end : platform_.ended()) handle(end);
+    if (coordinator_ && !asked_) start_again();
     const bool due = ask_by_ != 0 && steady_now_ns() > ask_by_;
     if (coordinator_ && !asked_ && (due || options_.stop->load())) stop_coordinator();
     if (coordinator_ && end_by_ != 0 && steady_now_ns() > end_by_) {
@@ -162,6 +165,15 @@ class Supervisor {
       end_by_ = 0;
     }
     if (coordinator_) ::poll(nullptr, 0, kTickMs);
+  }
+
+  void start_again() {
+    for (Member& member : members_) {
+      if (member.start_at == 0 || steady_now_ns() < member.start_at) continue;
+      member.start_at = 0;
+      const Status started = start(&member);
+      if (!started.is_ok()) say(started.message());
+    }
   }
 
   void stop_coordinator() {
@@ -216,17 +228,16 @@ class Supervisor {
                                          end.signal == 0 ? last_line(*member) : "");
     const bool refused = end.signal == 0 && end.code == kBadInput;
     if (!refused && member->restarts < kRestartsMax) {
+      // A little later each time: what makes it end may need time to pass.
+      member->start_at = steady_now_ns() + member->restarts * kRestartPause;
       ++member->restarts;
-      say(fmt::format("{}; started again ({} of {})", what, member->restarts, kRestartsMax));
-      const Status started = start(member);
-      if (started.is_ok()) return;
-      say(started.message());
-    } else {
-      say(fmt::format("{}; not started again{}", what,
-                      refused ? "" : fmt::format(": {} times are enough", kRestartsMax)));
+      return say(fmt::format("{}; started again ({} of {})", what, member->restarts, kRestartsMax));
     }
-    const bool any = std::any_of(members_.begin(), members_.end(),
-                                 [](const Member& m) { return !m.server && m.process; });
+    say(fmt::format("{}; not started again{}", what,
+                    refused ? "" : fmt::format(": {} times are enough", kRestartsMax)));
+    const bool any = std::any_of(members_.begin(), members_.end(), [](const Member& m) {
+      return !m.server && (m.process || m.start_at != 0);
+    });
     if (any) return;
     fail(error(refused ? Code::kInvalid : Code::kUnavailable,
                "no worker is left: {}; its lines: {}", what, folder_.log_of(member->name)));

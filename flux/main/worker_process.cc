@@ -21,6 +21,7 @@ namespace flux {
 namespace {
 
 constexpr TimeNs kTick = 100 * kMillisecond;
+constexpr TimeNs kCallNs = 2 * kSecond;
 constexpr TimeNs kImpatientNs = 150 * kMillisecond;
 
 // A lane's port to one server, and the channel it goes over.
@@ -56,7 +57,9 @@ class WorkerProcess {
     AgentOptions options;
     FLUX_RETURN_IF_ERROR(describe(&options));
     FLUX_ASSIGN_OR_RETURN(channel_, open_channel(&loop_, arguments_.coordinator, caller_, 0));
-    job_ = std::make_unique<RemoteJob>(channel_.channel.get(), &loop_, random_id());
+    RemoteJobOptions calls;
+    calls.plain.deadline_ns = kCallNs;  // the agent asks again until `silence_ns`
+    job_ = std::make_unique<RemoteJob>(channel_.channel.get(), &loop_, random_id(), calls);
     WorkerThreads worker(
         options, &loop_, job_.get(), [] { return std::make_unique<IoLoop>(); },
         [this](const JoinReply& reply, const std::vector<WaitingExecutor*>& lanes) {
@@ -157,6 +160,7 @@ int worker_command(const WorkerArguments& arguments) {
   WorkerProcess process(named, &log);
   const Status status = process.run();
   if (!status.is_ok()) log.say("ends: " + status.message());
+  if (status.code() == Code::kCancelled) return 0;  // came when the job was ending
   // Taken for dead is no mistake of a person: it may be started again.
   if (status.code() == Code::kStale) return report(Status(Code::kUnavailable, status.message()));
   return report(status);

@@ -181,6 +181,7 @@ Status ClientLink::begin_reply(const FrameHeader& header, FrameTarget* target) {
 }
 
 Status ClientLink::on_control(const FrameHeader& header, FrameTarget* target) {
+  const auto self = shared_from_this();
   const auto it = calls_.find(header.call);
   target->discard = true;
   if (it == calls_.end()) return Status::ok();

@@ -32,7 +32,7 @@ class ClientLink final : public std::enable_shared_from_this<ClientLink>, public
   // Ends everything; no `done` is called any more.
   void close();
   std::string peer() const { return address_.text(); }
-  const AtomicRpcCounters& counters() const { return counters_; }
+  const AtomicRpcCounters& counters() const { return *counters_; }
   const std::string& server_name() const { return server_name_; }
 
  private:
@@ -82,7 +82,7 @@ class ClientLink final : public std::enable_shared_from_this<ClientLink>, public
   const Address address_;
   const SocketChannelOptions options_;
   const std::shared_ptr<TlsContext> tls_;
-  AtomicRpcCounters counters_;
+  const std::shared_ptr<AtomicRpcCounters> counters_ = std::make_shared<AtomicRpcCounters>();
   BufferPool pool_;
 
   Phase phase_ = Phase::kIdle;

@@ -64,7 +64,7 @@ Status ClientLink::receive_handshake(const FrameHeader& header) {
   phase_ = Phase::kReady;
   failures_ = 0;
   server_name_ = handshake_->server_name();
-  AtomicRpcCounters::add(counters_.connections, 1);
+  AtomicRpcCounters::add(counters_->connections, 1);
   wire_->input().set_limits(options_.limits);
   wire_->input().set_version(handshake_->version());
   arm(loop_.now_ns() + options_.keep_alive_ns);
@@ -97,7 +97,7 @@ void ClientLink::on_broken(const Status& reason) {
   next_attempt_ns_ = loop_.now_ns() + pause / 2 +
                      static_cast<TimeNs>(spread % static_cast<uint64_t>(pause / 2 + 1));
   ++failures_;
-  if (!was_ready) AtomicRpcCounters::add(counters_.refused, 1);
+  if (!was_ready) AtomicRpcCounters::add(counters_->refused, 1);
   phase_ = Phase::kIdle;
   std::vector<uint64_t> over;
   for (const auto& [id, call] : calls_)

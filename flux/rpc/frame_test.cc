@@ -135,10 +135,10 @@ TEST(Frame, BytesNeverChange) {
 TEST(Frame, LayoutIsTheDocumentedOne) {
   const std::string bytes = frame_bytes(request_header(0x0102030405060708ULL), "abc", "wxyz");
   EXPECT_EQ(bytes.substr(0, 4), "FLXR");
-  EXPECT_EQ(hex(bytes.substr(4, 4)), "01060200");                  // version, kind, verb
-  EXPECT_EQ(hex(bytes.substr(8, 8)), "0300000000000000");          // control length, code
-  EXPECT_EQ(hex(bytes.substr(16, 8)), "0807060504030201");         // call
-  EXPECT_EQ(hex(bytes.substr(24, 8)), "0400000000000000");         // payload length
+  EXPECT_EQ(hex(bytes.substr(4, 4)), "01060200");           // version, kind, verb
+  EXPECT_EQ(hex(bytes.substr(8, 8)), "0300000000000000");   // control length, code
+  EXPECT_EQ(hex(bytes.substr(16, 8)), "0807060504030201");  // call
+  EXPECT_EQ(hex(bytes.substr(24, 8)), "0400000000000000");  // payload length
   EXPECT_EQ(bytes.substr(kFrameHeaderBytes), "abcwxyz");
 }
 

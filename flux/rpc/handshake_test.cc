@@ -19,7 +19,9 @@ Nonce nonce(unsigned char fill) {
   return n;
 }
 
-HandshakeIdentity worker() { return {PeerRole::kWorker, "worker-1"}; }
+HandshakeIdentity worker() {
+  return {PeerRole::kWorker, "worker-1"};
+}
 
 // Runs it to the end; the first failure of either side.
 Status run(ClientHandshake* client, ServerHandshake* server) {
@@ -27,8 +29,8 @@ Status run(ClientHandshake* client, ServerHandshake* server) {
   for (int i = 0; i < 4 && !client->done(); ++i) {
     FLUX_RETURN_IF_ERROR(server->receive(from_client.kind, from_client.control, &from_server));
     bool answered = false;
-    FLUX_RETURN_IF_ERROR(client->receive(from_server.kind, Code::kOk, from_server.control,
-                                         &from_client, &answered));
+    FLUX_RETURN_IF_ERROR(
+        client->receive(from_server.kind, Code::kOk, from_server.control, &from_client, &answered));
     if (!answered) break;
   }
   return Status::ok();
@@ -96,8 +98,8 @@ TEST(Handshake, AFalseListenerIsFoundOut) {
   challenge.put<uint8_t>(1);
   const Nonce n = nonce(9);
   challenge.bytes(n.data(), n.size());
-  ASSERT_TRUE(
-      client.receive(FrameKind::kChallenge, Code::kOk, challenge.str(), &answer, &answered).is_ok());
+  ASSERT_TRUE(client.receive(FrameKind::kChallenge, Code::kOk, challenge.str(), &answer, &answered)
+                  .is_ok());
   ByteWriter lie;
   lie.put<uint8_t>(1);
   lie.text("liar");
@@ -145,9 +147,9 @@ TEST(Handshake, MalformedOrUntimelyFramesAreRefused) {
   bool answered = false;
   EXPECT_EQ(client.receive(FrameKind::kReply, Code::kOk, "", &answer, &answered).code(),
             Code::kCorrupt);
-  EXPECT_EQ(client.receive(FrameKind::kRefuse, Code::kInvalid, "no\nentry", &answer, &answered)
-                .message(),
-            "refused: no entry");
+  EXPECT_EQ(
+      client.receive(FrameKind::kRefuse, Code::kInvalid, "no\nentry", &answer, &answered).message(),
+      "refused: no entry");
 }
 
 TEST(Address, AllForms) {

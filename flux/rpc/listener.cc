@@ -183,7 +183,7 @@ size_t Listener::connections() const {
 
 RpcCounters Listener::counters() const {
   RpcCounters sum;
-  for (const auto& loop : impl_->loops_) loop->counters.add_to(&sum);
+  for (const auto& loop : impl_->loops_) loop->counters->add_to(&sum);
   return sum;
 }
 

@@ -109,9 +109,9 @@ void greet(RawPeer* peer) {
 std::string refusal_in(const std::string& bytes) {
   const size_t at = bytes.rfind("FLXR");
   if (at == std::string::npos || bytes.size() < at + kFrameHeaderBytes) return "";
-  const auto parsed = parse_header(std::span<const std::byte, kFrameHeaderBytes>(
-                                       bytes_of(bytes).data() + at, kFrameHeaderBytes),
-                                   {});
+  const auto parsed = parse_header(
+      std::span<const std::byte, kFrameHeaderBytes>(bytes_of(bytes).data() + at, kFrameHeaderBytes),
+      {});
   if (!parsed.is_ok() || parsed.value().kind != FrameKind::kRefuse) return "";
   return bytes.substr(at + kFrameHeaderBytes);
 }

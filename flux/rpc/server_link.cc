@@ -54,7 +54,7 @@ void ServerLink::on_broken(const Status& reason) {
   const bool let_in = handshake_.done();
   const bool clean =
       reason.code() == Code::kUnavailable && !wire_->mid_frame() && wire_->idle_out();
-  if (!let_in) AtomicRpcCounters::add(loop_->counters.refused, 1);
+  if (!let_in) AtomicRpcCounters::add(loop_->counters->refused, 1);
   if (!let_in || !clean)
     core_->log(fmt::format("{}: {}; connection closed", peer_, reason.message()));
   if (reason.code() != Code::kUnavailable || !refusal_.empty()) {
@@ -117,7 +117,7 @@ Status ServerLink::receive_handshake(const FrameHeader& header) {
     return invalid("the peer says it is a {}, its certificate is that of a {}",
                    peer_role_name(handshake_.peer().role), peer_role_name(*certified_));
   if (handshake_.done()) {
-    AtomicRpcCounters::add(loop_->counters.connections, 1);
+    AtomicRpcCounters::add(loop_->counters->connections, 1);
     wire_->input().set_limits(core_->options.limits);
     wire_->input().set_version(handshake_.version());
   }

@@ -45,7 +45,7 @@ struct ListenLoop {
   std::unique_ptr<IoLoop> own;  // unless it was given
   IoLoop& loop;
   std::thread thread;
-  AtomicRpcCounters counters;
+  std::shared_ptr<AtomicRpcCounters> counters = std::make_shared<AtomicRpcCounters>();
   std::unordered_map<uint64_t, std::shared_ptr<ServerLink>> links;
   asio::steady_timer sweep;
 };

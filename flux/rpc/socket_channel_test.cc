@@ -47,6 +47,25 @@ TEST(Sockets, RoundTripsOverTcpAndUnix) {
   }
 }
 
+TEST(Sockets, NamesAreLookedUp) {
+  Server server;
+  const std::string port = server.address().substr(server.address().rfind(':'));
+  Client client("localhost" + port);
+  EXPECT_TRUE(client.call(kEcho).status.is_ok());
+  Client lost("no-such-host.invalid" + port);
+  const Outcome nobody = lost.call(kEcho, "", {}, 200 * kMillisecond);
+  EXPECT_EQ(nobody.status.code(), Code::kUnavailable);
+}
+
+TEST(Sockets, RequestsLieInMemoryThatIsUsedAgain) {
+  Server server;
+  Client client(server.address());
+  const std::string sent = pattern(2'000'000, 1);
+  for (int i = 0; i < 20; ++i)
+    ASSERT_TRUE(client.call(kFail, "", {bytes_of(sent)}).status.code() == Code::kStale);
+  EXPECT_EQ(server.service.places.size(), 1U);
+}
+
 TEST(Sockets, ManySpansBothWaysWithoutACopy) {
   Server server;
   Client client(server.address());
@@ -145,11 +164,10 @@ TEST(Sockets, APlaceThatIsRefusedFailsOnlyItsCall) {
   EXPECT_EQ(refused.status.code(), Code::kCorrupt);
   EXPECT_EQ(refused.status.message(), "not mine");
   char little[10];
-  const Outcome small = client.call(kEcho, "c", {bytes_of(sent)}, 20 * kSecond,
-                                    [&](std::string_view, uint64_t) {
-                                      return Result<std::vector<MutableByteSpan>>(
-                                          {std::as_writable_bytes(std::span(little))});
-                                    });
+  const Outcome small =
+      client.call(kEcho, "c", {bytes_of(sent)}, 20 * kSecond, [&](std::string_view, uint64_t) {
+        return Result<std::vector<MutableByteSpan>>({std::as_writable_bytes(std::span(little))});
+      });
   EXPECT_EQ(small.status.message(), "the caller made room for 10 bytes, the reply has 300000");
   ASSERT_EQ(server.service.release(), 1U);
   EXPECT_TRUE(client.wait(other).status.is_ok()) << "the connection is the same";

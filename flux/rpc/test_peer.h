@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,7 +55,7 @@ class PeerService final : public Service {
       const std::lock_guard lock(mutex);
       last_connection = request.connection;
       last_role = request.role;
-      ++requests;
+      places.insert(request.payload.data());
     }
     EXPECT_EQ(reinterpret_cast<uintptr_t>(request.payload.data()) % 64, 0U);
     switch (request.verb) {
@@ -108,7 +109,7 @@ class PeerService final : public Service {
   std::vector<uint64_t> closed_connections;
   uint64_t last_connection = 0;
   PeerRole last_role = PeerRole::kViewer;
-  size_t requests = 0;
+  std::set<const void*> places;  // where payloads lay
 
  private:
   static std::vector<ByteSpan> split(ByteSpan all) {

@@ -188,9 +188,9 @@ TEST(Tls, ExpiredCertificatesAreRefusedByTheirOwnersAndByPeers) {
             std::string::npos);
   past.starts_s = 86400;
   const Job future("future", past);
-  EXPECT_NE(TlsContext::load(future.folder, PeerRole::kServer).status().message().find(
-                "not valid yet"),
-            std::string::npos);
+  EXPECT_NE(
+      TlsContext::load(future.folder, PeerRole::kServer).status().message().find("not valid yet"),
+      std::string::npos);
   const auto old = TlsContext::load(job.folder, PeerRole::kServer, true).value();
   const auto worker = TlsContext::load(job.folder, PeerRole::kWorker, true).value();
   EXPECT_NE(shake_hands(*worker, *old).first.find("certificate has expired"), std::string::npos);
@@ -202,7 +202,7 @@ TEST(Certs, FilesAreSecretAndNeverOverwritten) {
   const Job job("files");
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(job.folder)) {
-    struct stat found{};
+    struct stat found {};
     ASSERT_EQ(::stat(entry.path().c_str(), &found), 0);
     EXPECT_EQ(found.st_mode & 0777U, 0600U) << entry.path();
     ++files;
@@ -220,15 +220,17 @@ TEST(Certs, FilesAreSecretAndNeverOverwritten) {
   CertificateOptions bad;
   bad.days = 0;
   EXPECT_EQ(make_certificates(fresh_folder("none"), bad).code(), Code::kInvalid);
-  EXPECT_NE(TlsContext::load("/nonexistent", PeerRole::kWorker).status().message().find(
-                "`flux certs`"),
-            std::string::npos);
+  EXPECT_NE(
+      TlsContext::load("/nonexistent", PeerRole::kWorker).status().message().find("`flux certs`"),
+      std::string::npos);
   IoLoop loop;
-  EXPECT_FALSE(SocketChannel::create(loop, "127.0.0.1:1", [] {
-                 SocketChannelOptions options;
-                 options.security.certificates = "/nonexistent";
-                 return options;
-               }()).is_ok());
+  EXPECT_FALSE(SocketChannel::create(loop, "127.0.0.1:1",
+                                     [] {
+                                       SocketChannelOptions options;
+                                       options.security.certificates = "/nonexistent";
+                                       return options;
+                                     }())
+                   .is_ok());
 }
 
 }  // namespace

@@ -35,11 +35,11 @@ OutFrame make_frame(FrameKind kind, std::string control, uint8_t version, Code c
 }
 
 Wire::Wire(StreamSocket socket, std::unique_ptr<TlsSession> tls, WireOwner& owner,
-           const FrameLimits& limits, AtomicRpcCounters& counters)
+           const FrameLimits& limits, std::shared_ptr<AtomicRpcCounters> counters)
     : socket_(std::move(socket)),
       transport_(socket_.native_handle(), std::move(tls)),
       owner_(&owner),
-      counters_(counters),
+      counters_(std::move(counters)),
       input_(*this, limits),
       linger_(socket_.get_executor()) {
   std::error_code ignored;
@@ -61,7 +61,7 @@ Status Wire::on_control(const FrameHeader& header, FrameTarget* target) {
 }
 
 Status Wire::on_frame(const FrameHeader& header) {
-  AtomicRpcCounters::add(counters_.frames_in, 1);
+  AtomicRpcCounters::add(counters_->frames_in, 1);
   FLUX_RETURN_IF_ERROR(owner_->on_frame(header));
   return is_open() ? Status::ok() : Status(Code::kCancelled, "closed");
 }
@@ -215,14 +215,14 @@ void Wire::gather_parts() {
 }
 
 void Wire::consume(uint64_t bytes) {
-  AtomicRpcCounters::add(counters_.bytes_out, bytes);
+  AtomicRpcCounters::add(counters_->bytes_out, bytes);
   written_ += bytes;
   last_write_ns_ = steady_now_ns();
   while (!out_.empty() && written_ >= out_.front().bytes()) {
     const uint64_t size = out_.front().bytes(), id = out_.front().id;
     written_ -= size;
     out_.pop_front();
-    AtomicRpcCounters::add(counters_.frames_out, 1);
+    AtomicRpcCounters::add(counters_->frames_out, 1);
     if (owner_ != nullptr) owner_->on_sent(id, size);
   }
 }
@@ -232,7 +232,7 @@ void Wire::flush() {
     gather_parts();
     const IoResult io = transport_.write(parts_);
     if (io.outcome == IoOutcome::kBytes) {
-      AtomicRpcCounters::add(counters_.payload_bytes_copied, transport_.take_copied());
+      AtomicRpcCounters::add(counters_->payload_bytes_copied, transport_.take_copied());
       consume(io.bytes);
       if (io.drained && !out_.empty()) wait_write();
     } else if (io.outcome == IoOutcome::kFailed || io.outcome == IoOutcome::kEnd) {
@@ -266,15 +266,15 @@ void Wire::read_some() {
   IoResult io;
   while (is_open() && !paused_ && !failing_) {
     if (taken > kReadPerTurn) {
-      start();
-      break;
+      in_read_ = false;
+      return start();  // goes on after the others
     }
     input_.want(kPartsMax, &parts_);
     io = transport_.read(parts_);
     if (io.outcome != IoOutcome::kBytes) break;
     taken += io.bytes;
     last_read_ns_ = steady_now_ns();
-    AtomicRpcCounters::add(counters_.bytes_in, io.bytes);
+    AtomicRpcCounters::add(counters_->bytes_in, io.bytes);
     const Status status = input_.advance(io.bytes);
     if (!status.is_ok() && is_open()) broken(status);
     if (io.drained) {
@@ -283,7 +283,7 @@ void Wire::read_some() {
     }
   }
   in_read_ = false;
-  if (!is_open() || paused_ || failing_ || taken > kReadPerTurn) return;
+  if (!is_open() || paused_ || failing_) return;
   if (io.outcome == IoOutcome::kEnd || io.outcome == IoOutcome::kFailed) return broken(failed(io));
   wait_for(io.outcome);
 }

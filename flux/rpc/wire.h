@@ -52,7 +52,7 @@ class Wire final : public std::enable_shared_from_this<Wire>, private FrameSink 
   enum class Abandoned : unsigned char { kNotThere, kRemoved, kBegun };
 
   Wire(StreamSocket socket, std::unique_ptr<TlsSession> tls, WireOwner& owner,
-       const FrameLimits& limits, AtomicRpcCounters& counters);
+       const FrameLimits& limits, std::shared_ptr<AtomicRpcCounters> counters);
   ~Wire() override;
 
   // Agrees on TLS if there is any, then calls on_connected() and reads. Not inside start().
@@ -98,7 +98,7 @@ class Wire final : public std::enable_shared_from_this<Wire>, private FrameSink 
   StreamSocket socket_;
   Transport transport_;
   WireOwner* owner_;
-  AtomicRpcCounters& counters_;
+  const std::shared_ptr<AtomicRpcCounters> counters_;  // a lingering wire outlives its owner
   FrameInput input_;
   std::deque<OutFrame> out_;
   uint64_t written_ = 0;  // bytes of the first frame that are gone

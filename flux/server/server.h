@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "flux/api/dense_shards.h"
+#include "flux/api/saved_shard.h"
 #include "flux/api/server.h"
-#include "flux/api/server_control.h"
 #include "flux/base/status.h"
 #include "flux/checkpoint/shard_file.h"
 #include "flux/optimizer/optimizer.h"
@@ -58,7 +58,7 @@ struct ServerTotals {
 
 class SyncMerger;  // server/sync_merger.h
 
-class Server final : public ServerPort, public ServerControlPort {
+class Server final : public ServerPort {
  public:
   static Result<std::unique_ptr<Server>> create(const ServerOptions& options);
 
@@ -66,11 +66,11 @@ class Server final : public ServerPort, public ServerControlPort {
   void pull(const PullRequest& request, std::function<void(const PullReply&)> done) override;
   void push(const PushRequest& request, std::function<void(const PushReply&)> done) override;
 
-  // Verbs of the coordinator (api/server_control.h).
-  Status open_pass(uint32_t pass, uint64_t geometry) override;
-  void close_below(uint32_t pass) override;
-  std::vector<uint32_t> marked_by_all(const BlockId& section, uint32_t blocks) const override;
-  Result<std::vector<SavedShard>> save(const std::string& folder, uint64_t number) override;
+  // Verbs of the coordinator, each of one file (api/server_admin.h has their meaning).
+  Status open_pass(uint32_t pass, uint64_t geometry);
+  void close_below(uint32_t pass);
+  std::vector<uint32_t> marked_by_all(const BlockId& section, uint32_t blocks) const;
+  Result<std::vector<SavedShard>> save(const std::string& folder, uint64_t number);
 
   // Like marked_by_all(), but the batches that at least one shard has. After a restore a batch may
   // be on some shards only; it is trained again for the others.

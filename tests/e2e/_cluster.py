@@ -38,7 +38,8 @@ class ClusterCase(Case):
                 *sets(data__train="train.tsv", output="out", data__batch=self.batch, shards=8,
                       checkpoint__every_s=0, **fields)]
 
-    def cluster(self, *extra: str, servers: int = 2, workers: int = 3, **fields: object) -> list[str]:
+    def cluster(self, *extra: str, servers: int = 2, workers: int = 3,
+                **fields: object) -> list[str]:
         return ["run", *self.job(**fields), "--threads", "1", "--servers", str(servers),
                 "--workers", str(workers), *extra]
 

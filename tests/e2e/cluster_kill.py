@@ -9,7 +9,7 @@ import unittest
 from _cluster import ClusterCase
 from _support import Done
 
-EPOCHS = 8
+EPOCHS = 80
 
 
 class Kill(ClusterCase):

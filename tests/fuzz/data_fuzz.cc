@@ -1,4 +1,5 @@
 // Pulls, pushes and answers of pushes: whatever is decoded can be read and written to its ends.
+// links: api base
 #include <numeric>
 
 #include "flux/api/wire_data.h"

@@ -1,4 +1,5 @@
 // Every control message: what a decoder takes, it takes again from its own encoding.
+// links: api base
 #include "flux/api/wire_message.h"
 #include "tests/fuzz/fuzz_input.h"
 

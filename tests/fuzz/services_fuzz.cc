@@ -1,4 +1,5 @@
 // Both services with any verb and any bytes: every request gets exactly one answer.
+// links: server coordinator client api storage base
 #include "flux/api/verbs.h"
 #include "flux/client/test_executor.h"
 #include "flux/coordinator/coordinator_service.h"

@@ -92,6 +92,71 @@ TEST(WorkerThreads, AsyncTrainsEveryBatchOnce) {
       }
 }
 
+// The same training as a loop: one weight per key, one per dense feature, a bias.
+struct Reference {
+  std::map<uint64_t, double> weight;
+  double dense[tiny::kDense] = {};
+  double bias = 0;
+  double loss = 0;
+
+  void train(const Data& dataset, uint32_t epochs) {
+    for (uint32_t epoch = 0; epoch < epochs; ++epoch)
+      for (uint32_t block = 0; block < static_cast<uint32_t>(dataset.geometry().blocks.size());
+           ++block) {
+        const auto reader = std::move(dataset.open_block(block, epoch)).value();
+        for (uint32_t b = 0; b < dataset.geometry().batches_in(block); ++b) {
+          Batch batch;
+          EXPECT_TRUE(reader->read_batch(b, &batch).is_ok());
+          step(batch);
+        }
+      }
+  }
+  void step(const Batch& batch) {
+    std::map<uint64_t, double> weight_gradient;
+    double dense_gradient[tiny::kDense] = {}, bias_gradient = 0;
+    for (uint32_t i = 0; i < batch.size; ++i) {
+      double z = bias;
+      for (uint32_t s = 0; s < tiny::kSlots; ++s) z += weight[batch.keys[i * tiny::kSlots + s]];
+      for (uint32_t d = 0; d < tiny::kDense; ++d)
+        z += dense[d] * batch.dense_values[i * tiny::kDense + d];
+      const double p = 1 / (1 + std::exp(-z));
+      loss -= batch.labels[i] > 0.5F ? std::log(p) : std::log(1 - p);
+      const double g = (p - batch.labels[i]) / batch.size;
+      for (uint32_t s = 0; s < tiny::kSlots; ++s)
+        weight_gradient[batch.keys[i * tiny::kSlots + s]] += g;
+      for (uint32_t d = 0; d < tiny::kDense; ++d)
+        dense_gradient[d] += g * batch.dense_values[i * tiny::kDense + d];
+      bias_gradient += g;
+    }
+    for (const auto& [key, g] : weight_gradient) weight[key] -= tiny::kRate * g;
+    for (uint32_t d = 0; d < tiny::kDense; ++d) dense[d] -= tiny::kRate * dense_gradient[d];
+    bias -= tiny::kRate * bias_gradient;
+  }
+};
+
+TEST(WorkerThreads, OneLaneEqualsAPlainLoop) {
+  constexpr uint32_t kEpochs = 2;
+  const Data data(1000, 16, 70, 5);
+  Reference reference;
+  const Servers fresh(1, data.geometry().hash());
+  const std::vector<float> initial = fresh.graph->initial_parameters(1);
+  std::map<std::string, size_t> offset;
+  for (const Parameter& p : fresh.graph->parameters()) offset[p.name] = p.offset;
+  for (uint32_t d = 0; d < tiny::kDense; ++d)
+    reference.dense[d] = initial[offset.at("linear.weight") + d];
+  reference.bias = initial[offset.at("linear.bias")];
+  reference.train(data, kEpochs);
+
+  const Trained trained(Setting{"async", 1, 0, true}, 1, data, kEpochs);
+  for (const auto& [key, w] : trained.servers.weights(data))
+    EXPECT_NEAR(w, reference.weight.at(key), 1e-5) << key;
+  const std::vector<float> dense = trained.servers.dense();
+  for (uint32_t d = 0; d < tiny::kDense; ++d)
+    EXPECT_NEAR(dense[offset.at("linear.weight") + d], reference.dense[d], 1e-5);
+  EXPECT_NEAR(dense[offset.at("linear.bias")], reference.bias, 1e-5);
+  EXPECT_NEAR(trained.outcome.report.loss_sum, reference.loss, 1e-2);
+}
+
 void expect_same_model(const Servers& a, const Servers& b, const Data& data, double tolerance) {
   const std::map<uint64_t, float> left = a.weights(data), right = b.weights(data);
   ASSERT_EQ(left.size(), right.size());

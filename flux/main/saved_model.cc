@@ -1,0 +1,86 @@
+#include "flux/main/saved_model.h"
+
+#include <atomic>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "flux/checkpoint/store.h"
+#include "flux/coordinator/same_job.h"
+#include "flux/storage/atomic_file.h"
+
+namespace flux {
+namespace {
+
+Status load_shards(const CheckpointStore& store, SavedModel* model) {
+  const Manifest& manifest = model->manifest;
+  if (manifest.shards.size() != model->server->shard_count())
+    return error(Code::kCorrupt, "{}: {} shards, this job has {}", model->path,
+                 manifest.shards.size(), model->server->shard_count());
+  std::atomic<size_t> next{0};
+  std::vector<Status> results(model->threads);
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < model->threads; ++t)
+    threads.emplace_back([&, t] {
+      for (size_t s; results[t].is_ok() && (s = next.fetch_add(1)) < manifest.shards.size();) {
+        auto image = store.read_shard(manifest, s);
+        if (image.is_ok() && image.value().replica.shard() != s)
+          image = error(Code::kCorrupt, "{}: shard {} where {} is expected",
+                        manifest.shards[s].file.name, image.value().replica.shard(), s);
+        results[t] = image.is_ok() ? model->server->load(image.value()) : image.status();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const Status& result : results) FLUX_RETURN_IF_ERROR(result);
+  // Files that only training needs are checked by everybody: a bad checkpoint is bad for all.
+  for (const FileInfo& file : manifest.files)
+    FLUX_RETURN_IF_ERROR(store.read(manifest, file).status());
+  return Status::ok();
+}
+
+Status load_newest(const CheckpointStore& store, SavedModel* model) {
+  const std::vector<uint64_t> numbers = store.committed();
+  if (numbers.empty())
+    return invalid("no checkpoint in {}; train the job first: flux run {}",
+                   join_path(model->role.job.output, "checkpoints"), model->role.job.path);
+  const auto unless_replaced = [&](const Status& status) {
+    return status.is_ok() || store.is_committed(numbers.back())
+               ? status
+               : error(Code::kUnavailable, "{} was replaced while it was read",
+                       store.path_of(numbers.back()));
+  };
+  auto found = store.load(numbers.back());
+  if (!found.is_ok()) return unless_replaced(found.status());
+  model->manifest = std::move(found).value();
+  model->path = store.path_of(model->manifest.number);
+  std::vector<std::string> passes;
+  for (const PassSpec& pass : model->role.job.passes) passes.push_back(pass.name);
+  FLUX_RETURN_IF_ERROR(check_same_job(store, model->manifest, describe_model(model->role), passes));
+  return unless_replaced(load_shards(store, model));
+}
+
+Result<std::unique_ptr<SavedModel>> try_open(const Job& job) {
+  auto model = std::make_unique<SavedModel>();
+  FLUX_ASSIGN_OR_RETURN(model->role, open_role_job(job));
+  FLUX_ASSIGN_OR_RETURN(model->precision, choose_precision(job.precision));
+  model->threads = worker_threads(job, -1);
+  model->incarnation = random_id();
+  FLUX_ASSIGN_OR_RETURN(const ServerOptions options,
+                        server_options(model->role, model->incarnation, ShardEpoch{1, 1}));
+  FLUX_ASSIGN_OR_RETURN(model->server, Server::create(options));
+  FLUX_RETURN_IF_ERROR(
+      load_newest(CheckpointStore(join_path(job.output, "checkpoints")), model.get()));
+  return model;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SavedModel>> open_saved_model(const Job& job) {
+  constexpr int kTries = 20;
+  for (int i = 1;; ++i) {
+    auto opened = try_open(job);
+    if (opened.status().code() != Code::kUnavailable || i == kTries) return opened;
+  }
+}
+
+}  // namespace flux

@@ -1,0 +1,34 @@
+// SavedModel: the newest checkpoint of a job in memory, for eval and predict.
+//
+// A server with every shard, and what is needed to run the network on it; nothing trains and
+// nothing is written. A run in progress may replace a checkpoint while it is read: then its
+// successor is taken.
+// Failure: kInvalid if there is none (with advice) or it belongs to another model (with the
+// differences); kCorrupt names the bad file.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "flux/base/status.h"
+#include "flux/checkpoint/manifest.h"
+#include "flux/job/job.h"
+#include "flux/main/job_roles.h"
+#include "flux/nn/net.h"
+#include "flux/server/server.h"
+
+namespace flux {
+
+struct SavedModel {
+  RoleJob role;
+  Precision precision = Precision::kFp32;
+  uint32_t threads = 1;
+  uint64_t incarnation = 0;
+  std::unique_ptr<Server> server;
+  Manifest manifest;
+  std::string path;  // of the checkpoint
+};
+
+Result<std::unique_ptr<SavedModel>> open_saved_model(const Job& job);
+
+}  // namespace flux
