@@ -240,7 +240,8 @@ TEST_F(PsClientTest, ReleasesOnlyWhenNoCallCanReadTheBuffers) {
 
 TEST_F(PsClientTest, BuffersHeldByCallsCountAsInFlight) {
   options_.session.pushes_max = 1;
-  PsClient one(options_, {&servers_[0], &servers_[1]}, &coordinator_, &executor_);
+  PsClient one(options_, {&servers_[0], &servers_[1]}, coordinator_.now, coordinator_.fetch(),
+               &executor_);
   PushWork work;
   work.ids = {{{0, 0, 0, 0}, 0, 32}};
   one.push(work);
@@ -308,7 +309,8 @@ TEST_F(PsClientTest, SumsTheRestAnewForAShardThatHasAPart) {
   options_.sparse_shards = 2;
   options_.dims = {1};
   options_.parameters = 1;
-  PsClient client(options_, {&servers_[0], &servers_[1]}, &coordinator_, &executor_);
+  PsClient client(options_, {&servers_[0], &servers_[1]}, coordinator_.now, coordinator_.fetch(),
+                  &executor_);
   const TwoParts two;
   MergedPush merged(2, {1}, 1);
   PushWork work;
@@ -375,7 +377,8 @@ class PullTest : public PsClientTest {
 
 TEST_F(PullTest, AsksEachServerOnceForWhatItHas) {
   coordinator_.now.server = {0, 1, 1};
-  PsClient client(options_, {&servers_[0], &servers_[1]}, &coordinator_, &executor_);
+  PsClient client(options_, {&servers_[0], &servers_[1]}, coordinator_.now, coordinator_.fetch(),
+                  &executor_);
   const auto ask = [&](bool rows, float* dense) {
     client.pull({keys_, rows ? begin_ : none_}, {}, dense,
                 [this](const Status& status) { done_.push_back(status); });
@@ -447,7 +450,7 @@ TEST_F(PullTest, IsNotDoneWhileAPortMayStillWrite) {
 }
 
 TEST_F(PullTest, AMapThatNamesAStrangerIsAClearFailure) {
-  PsClient one(options_, {&servers_[0]}, &coordinator_, &executor_);
+  PsClient one(options_, {&servers_[0]}, coordinator_.now, coordinator_.fetch(), &executor_);
   servers_[0].pull_at_once = Status::ok();
   one.pull({keys_, begin_}, {}, gradient_, [this](const Status& s) { done_.push_back(s); });
   ASSERT_EQ(done_.size(), 1U);
