@@ -16,7 +16,7 @@ packages() {
     tidy) echo clang-tidy-14 libomp-14-dev python3-venv git ;;
     bench) echo python3 python3-venv libgrpc++-dev ;;
     netns) echo python3 iproute2 ;;
-    *) echo "tools/deps.sh: no group '$1'; there are: build test fmt tidy bench netns" >&2; exit 2 ;;
+    *) echo "tools/deps.sh: no group '$1'; see the list in this file" >&2; exit 2 ;;
   esac
 }
 
