@@ -247,6 +247,8 @@ ServerProcess::ServerProcess(ClusterContext* context, uint32_t index)
 
 ServerProcess::~ServerProcess() {
   kill();
+  // A push that waits for its sync step holds its job, which holds the push.
+  for (const auto& job : jobs_.all()) job->close();
 }
 
 const Server* ServerProcess::server(uint64_t incarnation) const {
