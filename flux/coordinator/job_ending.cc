@@ -222,6 +222,8 @@ void JobMaster::State::end(const Status& status) {
   outcome_.model = last_checkpoint_.empty() ? resumed_from_ : last_checkpoint_;
   outcome_.last = this->status();
   outcome_.sum = sum_reports();
+  outcome_.workers = gone_;
+  for (const WorkerStatus& worker : outcome_.last.workers) outcome_.workers.push_back(worker);
   // The rows are of no use any more, where a server goes on with other jobs.
   if (map_ && !options_.standing_servers.empty())
     for (const ServerEntry& server : servers_)

@@ -45,13 +45,14 @@ struct JobMasterOptions {
 
 // How it ended.
 struct JobOutcome {
-  Status status;                   // ok: complete or stopped
-  bool complete = false;           // every pass closed (and tested)
-  std::vector<ClosedPass> passes;  // closed, and the open one as "open"
-  uint64_t partly = 0;             // examples of the open pass that only some shards have
-  JobTotals totals;                // over all servers
-  std::vector<JobTotals> servers;  // each
-  WorkerReport sum;                // over all workers
+  Status status;                      // ok: complete or stopped
+  bool complete = false;              // every pass closed (and tested)
+  std::vector<ClosedPass> passes;     // closed, and the open one as "open"
+  uint64_t partly = 0;                // examples of the open pass that only some shards have
+  JobTotals totals;                   // over all servers
+  std::vector<JobTotals> servers;     // each
+  WorkerReport sum;                   // over all workers
+  std::vector<WorkerStatus> workers;  // each that ever took part, with its last report
   JobStatus last;
   std::string resumed_from, model;  // checkpoint paths
   Status evaluation;                // of the test, if it failed: the training is saved and counted

@@ -123,6 +123,8 @@ void JobMaster::State::lose_worker(WorkerId id, bool died, const std::string& wh
   if (at == workers_.end()) return;
   Worker worker = std::move(at->second);
   workers_.erase(at);
+  gone_.push_back({id, worker.info.name, worker.info.host, worker.info.pid, worker.info.lanes, 0, 0,
+                   0, worker.report});
   left_.examples += worker.report.examples;
   left_.batches += worker.report.batches;
   left_.loss_sum += worker.report.loss_sum;

@@ -241,6 +241,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   std::optional<ShardMap> map_;
   bool opened_ = false;  // every server has the job open
   WorkerReport left_;    // sums over workers that are gone
+  std::vector<WorkerStatus> gone_;
   uint64_t workers_lost_ = 0;
 
   // the pass

@@ -133,7 +133,9 @@ class CoordinatorProcess {
     shown.slots = plan.slots;
     shown.passes = plan.passes.size();
     shown.key_per_example = plan.key_per_example;
-    shown.precision = job.precision;
+    FLUX_ASSIGN_OR_RETURN(const Precision precision, choose_precision(job.precision));
+    shown.precision = precision_name(precision);  // workers on other machines choose for themselves
+    shown.embedded = false;
     shown.mode = job.mode;
     shown.wire = job.wire;
     shown.resume_command = arguments_.resume_command;

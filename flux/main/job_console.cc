@@ -1,6 +1,7 @@
 #include "flux/main/job_console.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "flux/base/text.h"
@@ -60,6 +61,25 @@ void JobConsole::finished(const JobOutcome& outcome) {
     view_.finish(point(outcome.last), steady_now_ns());  // what came in after the last row
 }
 
+std::vector<RoleCost> JobConsole::roles() const {
+  const JobOutcome& o = *outcome_;
+  std::vector<RoleCost> roles;
+  if (options_.embedded) {
+    roles.push_back({"embedded", options_.job, process_cpu_s(), peak_rss_bytes(), 0, 0});
+    return roles;
+  }
+  roles.push_back({"coordinator", "coordinator", process_cpu_s(), peak_rss_bytes(), 0, 0});
+  for (size_t i = 0; i < o.servers.size(); ++i) {
+    const JobTotals& t = o.servers[i];
+    roles.push_back({"server", i < o.last.servers.size() ? o.last.servers[i].name : "", t.cpu_s,
+                     t.rss_bytes, t.bytes_in, t.bytes_out});
+  }
+  for (const WorkerStatus& w : o.workers)
+    roles.push_back({"worker", w.name, w.report.cpu_s, w.report.rss_bytes, w.report.bytes_received,
+                     w.report.bytes_sent});
+  return roles;
+}
+
 Summary JobConsole::summarize() const {
   const JobOutcome& o = *outcome_;
   Summary s;
@@ -85,7 +105,12 @@ Summary JobConsole::summarize() const {
   s.mode = options_.mode;
   s.wire = options_.wire;
   s.model_hash = o.totals.content_hash;
-  s.peak_rss_bytes = peak_rss_bytes();
+  s.roles = roles();
+  for (const RoleCost& role : s.roles) s.peak_rss_bytes += role.peak_rss_bytes;
+  std::map<std::string, uint32_t> lanes;  // a worker that came back counts once
+  for (const WorkerStatus& w : o.workers) lanes[w.name] = w.lanes;
+  if (!options_.embedded)
+    for (const auto& [name, n] : lanes) s.threads += n;
   s.wall_s = static_cast<double>(steady_now_ns() - start_) * 1e-9;
   return s;
 }

@@ -25,8 +25,10 @@ struct JobConsoleOptions {
   size_t passes = 0;  // of the job
   bool key_per_example = false;
   std::string precision;
-  uint32_t threads = 0;  // of all workers together, for the summary
-  std::string mode = "async", wire = "fp32";
+  uint32_t threads = 0;  // of the one process; a cluster has those of its workers
+  bool embedded = true;
+  std::string mode = "async";
+  std::string wire = "none";
   std::string resume_command;  // printed when stopped
 };
 
@@ -50,6 +52,7 @@ class JobConsole final : public JobEvents {
  private:
   ProgressPoint point(const JobStatus& status) const;
   Summary summarize() const;
+  std::vector<RoleCost> roles() const;
   void print_end(const Summary& summary);
   std::string in_output(const char* name) const;
 

@@ -30,6 +30,16 @@ std::string summary_json(const Summary& s) {
                                              : nlohmann::ordered_json(s.resumed_from);
   j["precision"] = s.precision;
   j["threads"] = s.threads;
+  j["mode"] = s.mode;
+  j["wire"] = s.wire;
+  j["roles"] = nlohmann::ordered_json::array();
+  for (const RoleCost& role : s.roles)
+    j["roles"].push_back({{"role", role.role},
+                          {"name", role.name},
+                          {"cpu_s", role.cpu_s},
+                          {"peak_rss_bytes", role.peak_rss_bytes},
+                          {"bytes_in", role.bytes_in},
+                          {"bytes_out", role.bytes_out}});
   j["model_hash"] = fmt::format("{:016x}", s.model_hash);
   return j.dump(2) + "\n";
 }
@@ -50,6 +60,15 @@ uint64_t peak_rss_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+double process_cpu_s() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 }  // namespace flux

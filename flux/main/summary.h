@@ -5,11 +5,21 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "flux/base/status.h"
 #include "flux/main/accounting.h"
 
 namespace flux {
+
+// One process that took part.
+struct RoleCost {
+  std::string role;  // coordinator, server, worker, embedded
+  std::string name;
+  double cpu_s = 0;
+  uint64_t peak_rss_bytes = 0;
+  uint64_t bytes_in = 0, bytes_out = 0;  // to and from other roles
+};
 
 struct Summary {
   std::string job;
@@ -26,7 +36,9 @@ struct Summary {
   std::string resumed_from;  // path of a checkpoint; empty: started fresh
   std::string precision;
   uint32_t threads = 0;
-  std::string mode = "async", wire = "fp32";
+  std::string mode = "async";
+  std::string wire = "none";  // form of numbers between processes; "none": one process
+  std::vector<RoleCost> roles;
   uint64_t model_hash = 0;  // of all rows and dense parameters
 };
 
@@ -34,5 +46,6 @@ std::string summary_json(const Summary& summary);
 // "examples 1,000,000 applied once · skipped 0 · lost 0 · doubled 0 · AUC 0.77921 · 68,120 ex/s"
 std::string accounting_line(const Summary& summary);
 uint64_t peak_rss_bytes();
+double process_cpu_s();
 
 }  // namespace flux

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "flux/client/remote_job.h"
@@ -14,6 +13,7 @@
 #include "flux/main/role_log.h"
 #include "flux/main/role_process.h"
 #include "flux/main/stop_signal.h"
+#include "flux/main/summary.h"
 #include "flux/main/worker_setup.h"
 #include "flux/worker/worker_threads.h"
 
@@ -33,14 +33,9 @@ struct ReachedServer {
 };
 
 WorkerCost process_cost() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
   WorkerCost cost;
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-  };
-  cost.cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  cost.rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  cost.cpu_s = process_cpu_s();
+  cost.rss_bytes = peak_rss_bytes();
   return cost;
 }
 

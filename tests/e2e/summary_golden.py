@@ -16,7 +16,8 @@ ROW = r"^ +[\d,]+ +\d+\.\d+ "
 def fits(value: object, kind: str) -> bool:
     if value is None:
         return kind.endswith(" or null")
-    types = {"string": (str,), "integer": (int,), "number": (int, float)}
+    types = {"string": (str,), "integer": (int,), "number": (int, float),
+             "list": (list,)}
     return type(value) in types[kind.removesuffix(" or null")]
 
 
@@ -52,6 +53,12 @@ class SummaryGolden(Case):
         self.assertAlmostEqual(numbers["examples_per_s"], 2000 / numbers["train_s"], delta=1)
         self.assertTrue(0.5 < numbers["auc"] < 1 and 0 < numbers["logloss"] < 0.7)
         self.assertTrue(0.4 < numbers["train_auc"] < 1 and 0 < numbers["train_logloss"] < 1)
+        self.assertEqual((found["mode"], found["wire"]), ("async", "none"))
+        [role] = found["roles"]  # type: ignore[misc]
+        self.assertEqual(list(role), ["role", "name", "cpu_s", "peak_rss_bytes", "bytes_in",
+                                      "bytes_out"])
+        self.assertEqual((role["role"], role["bytes_in"]), ("embedded", 0))
+        self.assertEqual(role["peak_rss_bytes"], found["peak_rss_bytes"])
         tokens = {(slot, token) for line in (self.folder / "train.tsv").read_text().splitlines()
                   for slot, token in enumerate(line.split("\t")[14:])}
         self.assertEqual(found["rows"], len(tokens))
