@@ -163,6 +163,7 @@ std::string encode_message(const LeaseAnswer& m) {
   out.mutable_lease()->set_attempt(m.lease.attempt);
   out.set_geometry(m.geometry);
   out.mutable_round()->set_id(m.round.id);
+  out.mutable_round()->set_lanes(m.round.lanes);
   for (const RoundMember& member : m.round.members) {
     wire::RoundMember* r = out.mutable_round()->add_members();
     put_block(member.block, r->mutable_block());
@@ -184,6 +185,7 @@ Status decode_message(std::string_view bytes, LeaseAnswer* m) {
   m->lease.attempt = in.lease().attempt();
   m->geometry = in.geometry();
   m->round.id = in.round().id();
+  m->round.lanes = in.round().lanes();
   for (const wire::RoundMember& r : in.round().members()) {
     RoundMember member;
     FLUX_RETURN_IF_ERROR(take_member(r, &member.block, &member.batches, &member.skip_mask));

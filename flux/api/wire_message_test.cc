@@ -192,7 +192,7 @@ TEST(WireMessage, LeasesAndReports) {
   EXPECT_EQ(got.evaluated[0].negative, (std::vector<uint32_t>{5, 6}));
 
   LeaseAnswer answer{LeaseAnswer::Kind::kEvaluate, {{1, 2, 3, 4}, 32, 5, 6}, ~0ULL, {}, 7, "why"};
-  answer.round = {8, {{{1, 2, 3, 4}, 32, ~0U}, {{1, 2, 3, 5}, 1, 0}}};
+  answer.round = {8, {{{1, 2, 3, 4}, 32, ~0U}, {{1, 2, 3, 5}, 1, 0}}, 3};
   const LeaseAnswer a = round_trip(answer);
   EXPECT_EQ(a.kind, answer.kind);
   EXPECT_EQ(a.lease.id, answer.lease.id);

@@ -69,6 +69,7 @@ std::vector<SyncRounds::Given> SyncRounds::form(BlockQueue* queue, TimeNs now, S
   }
   if (given.empty()) return given;
   round->id = ++last_round_;
+  round->lanes = static_cast<uint32_t>(lanes_.size());
   std::sort(round->members.begin(), round->members.end(),
             [](const RoundMember& a, const RoundMember& b) { return a.block < b.block; });
   return given;

@@ -107,6 +107,18 @@ FLUX_SCRIPT_TEST(SyncRoundsScript, "rounds_", Script);
 
 // Lanes of workers that come and go train everything; a block is in one live round at most, and
 // what a lost worker had in a round is voided, all of it and nothing else.
+TEST(SyncRounds, ARoundKnowsHowManyLanesThereAre) {
+  SyncRounds rounds;
+  rounds.add_worker(1, 2);
+  rounds.add_worker(2, 1);
+  for (const auto& [worker, lane] : {std::pair{1U, 0U}, {1U, 1U}, {2U, 0U}})
+    EXPECT_TRUE(rounds.wait(worker, lane));
+  BlockQueue queue({0, 0, 0, 0}, {4, 4}, {0, 1});
+  SyncRound round;
+  EXPECT_EQ(rounds.form(&queue, 0, &round).size(), 2U) << "two blocks are left for three lanes";
+  EXPECT_EQ(round.lanes, 3U);
+}
+
 TEST(SyncRounds, EverythingIsTrainedWhateverHappens) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Random random(seed);

@@ -38,6 +38,15 @@ Status load_shards(const CheckpointStore& store, SavedModel* model) {
   return Status::ok();
 }
 
+Status make_server_for(SavedModel* model) {
+  // Above every epoch that a shard of the checkpoint can have.
+  const ShardEpoch epoch{model->manifest.epoch.term + 1, 1};
+  FLUX_ASSIGN_OR_RETURN(const ServerOptions options,
+                        server_options(model->role, model->incarnation, epoch));
+  FLUX_ASSIGN_OR_RETURN(model->server, Server::create(options));
+  return Status::ok();
+}
+
 Status load_newest(const CheckpointStore& store, SavedModel* model) {
   const std::vector<uint64_t> numbers = store.committed();
   if (numbers.empty())
@@ -56,6 +65,7 @@ Status load_newest(const CheckpointStore& store, SavedModel* model) {
   std::vector<std::string> passes;
   for (const PassSpec& pass : model->role.job.passes) passes.push_back(pass.name);
   FLUX_RETURN_IF_ERROR(check_same_job(store, model->manifest, describe_model(model->role), passes));
+  FLUX_RETURN_IF_ERROR(make_server_for(model));
   return unless_replaced(load_shards(store, model));
 }
 
@@ -65,9 +75,6 @@ Result<std::unique_ptr<SavedModel>> try_open(const Job& job) {
   FLUX_ASSIGN_OR_RETURN(model->precision, choose_precision(job.precision));
   model->threads = worker_threads(job, -1);
   model->incarnation = random_id();
-  FLUX_ASSIGN_OR_RETURN(const ServerOptions options,
-                        server_options(model->role, model->incarnation, ShardEpoch{1, 1}));
-  FLUX_ASSIGN_OR_RETURN(model->server, Server::create(options));
   FLUX_RETURN_IF_ERROR(
       load_newest(CheckpointStore(join_path(job.output, "checkpoints")), model.get()));
   return model;

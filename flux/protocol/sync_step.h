@@ -23,11 +23,16 @@ struct RoundMember {
 struct SyncRound {
   uint64_t id = 0;                   // never used twice in an incarnation; 0: no round (not sync)
   std::vector<RoundMember> members;  // sorted by block
+  // Live lanes when it was formed. At the end of a section there are fewer members than lanes, and
+  // blocks differ in size: who takes no part in a step counts as a whole batch of zeros, so that
+  // a few batches alone are not taken for as much as a full step.
+  uint32_t lanes = 0;
   bool operator==(const SyncRound&) const = default;
 };
 
 // Named by every push of the step. The merged gradient is the mean over all examples of the step:
 // sum of (examples of a batch / examples of the step) x its gradient, in the order of `ids`.
+// `examples` is the same for every step of full size (see SyncRound::lanes).
 struct SyncStep {
   uint64_t round = 0;
   uint32_t step = 0;

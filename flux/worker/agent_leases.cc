@@ -35,6 +35,8 @@ std::vector<std::shared_ptr<const SyncStep>> steps_of(const LeaseAnswer& answer,
     step->examples = 0;
     for (const BatchId& id : step->ids)
       step->examples += geometry.batch_records(id.block.block, id.batch);
+    if (step->ids.size() < answer.round.lanes)
+      step->examples += (answer.round.lanes - step->ids.size()) * uint64_t{geometry.batch_size};
     steps.push_back(std::move(step));
   }
   return steps;

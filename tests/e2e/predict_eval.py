@@ -146,6 +146,15 @@ class PredictEval(Case):
         print(f"largest difference of {len(test)} predictions: {worst:.2e}")
         self.assertLess(worst, 1e-4)
 
+    def test_a_model_of_a_later_life(self) -> None:
+        """Each run is a new term; its checkpoint is good for eval whatever the term."""
+        write_data(self.folder / "train.tsv", 300)
+        job = [example("lr"), *sets(data__train="train.tsv", data__test="train.tsv", output="out",
+                                    shards=4)]
+        self.flux("run", *job)
+        self.flux("run", *job, "--fresh")
+        self.assertIn("300 examples", self.flux("eval", *job).out)
+
     def test_order_over_files_and_blocks(self) -> None:
         """One line per record in the order of the files, also with many blocks."""
         write_data(self.folder / "train.tsv", 300)
