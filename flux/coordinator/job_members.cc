@@ -234,14 +234,21 @@ void JobMaster::State::check_servers() {
                "ADDRESS",
                servers_.size(), options_.servers, options_.servers_deadline_ns / kSecond));
   if (ended()) return;
-  // Standing servers do not report: they are asked.
+  // Standing servers do not report: they are asked, once they know the job.
   for (size_t i = 0; i < options_.standing_servers.size() && map_; ++i) {
+    if (phase_ == Phase::kLoading) {  // the calls under way have deadlines of their own
+      const Member* member = servers_members_.find(servers_[i].info.name);
+      if (member != nullptr) servers_members_.renew(member->id, now());
+      continue;
+    }
     ServerEntry& s = servers_[i];
     if (s.asked || now() - s.seen < options_.member_lease_ns / 5) continue;
     s.asked = true;
-    s.admin->totals(options_.incarnation, false, {}, guard([this, i](Result<JobTotals> totals) {
+    // Nothing about no blocks: answered at once, also while it saves.
+    s.admin->marked(options_.incarnation, BlockId{}, 0, true,
+                    guard([this, i](const Result<std::vector<uint32_t>>& answer) {
                       servers_[i].asked = false;
-                      if (!totals.is_ok()) return;
+                      if (!answer.is_ok()) return;
                       servers_[i].seen = now();
                       const Member* member = servers_members_.find(servers_[i].info.name);
                       if (member != nullptr) servers_members_.renew(member->id, now());

@@ -113,7 +113,7 @@ void JobMaster::State::place_and_open() {
   call_all(
       [this](size_t i, ServerAdminPort::Done done) {
         OpenJob job;
-        job.name = plan_.name;
+        job.name = fmt::format("{} in {}", plan_.name, plan_.output);
         job.job = plan_.spec;
         job.incarnation = options_.incarnation;
         job.epoch = {epoch_.term, map_->version()};

@@ -42,7 +42,8 @@ struct CoordinatorArguments {
   std::string listen;
   std::string http = "127.0.0.1:0";
   uint32_t servers = 1;
-  uint32_t workers = 1;  // for messages only
+  std::vector<std::string> standing;  // addresses of servers that stand by themselves
+  uint32_t workers = 1;               // for messages only
   bool fresh = false;
   std::string summary;
   std::string resume_command;

@@ -123,6 +123,11 @@ class CoordinatorProcess {
     return Status::ok();
   }
 
+  uint32_t servers() const {
+    return arguments_.standing.empty() ? arguments_.servers
+                                       : static_cast<uint32_t>(arguments_.standing.size());
+  }
+
   Status make_master() {
     const Job& job = role_.job;
     FLUX_ASSIGN_OR_RETURN(JobPlan plan, make_plan(role_, spec_, worker_threads(job, -1)));
@@ -141,7 +146,8 @@ class CoordinatorProcess {
     shown.resume_command = arguments_.resume_command;
     events_ = std::make_unique<LoggedConsole>(shown, &log_);
     JobMasterOptions options;
-    options.servers = arguments_.servers;
+    options.servers = servers();
+    options.standing_servers = arguments_.standing;
     options.workers_wanted = arguments_.workers;
     options.fresh = arguments_.fresh;
     options.incarnation = random_id();
@@ -149,11 +155,10 @@ class CoordinatorProcess {
     master_ = std::make_unique<JobMaster>(std::move(plan), options, &loop_, &offload_,
                                           &real_files(), reach, events_.get());
     events_->console()->watch([this] { return master_->status(); });
-    events_->say(fmt::format("job {}: {} tables, {} dense parameters, {}, {} server{}, {} worker{}",
-                             job.name, job.tables.size(),
-                             with_commas(role_.graph->parameter_count()), job.mode,
-                             arguments_.servers, arguments_.servers == 1 ? "" : "s",
-                             arguments_.workers, arguments_.workers == 1 ? "" : "s"));
+    events_->say(fmt::format(
+        "job {}: {} tables, {} dense parameters, {}, {} server{}, {} worker{}", job.name,
+        job.tables.size(), with_commas(role_.graph->parameter_count()), job.mode, servers(),
+        servers() == 1 ? "" : "s", arguments_.workers, arguments_.workers == 1 ? "" : "s"));
     return Status::ok();
   }
 
@@ -212,10 +217,12 @@ class CoordinatorProcess {
     FLUX_ASSIGN_OR_RETURN(http_, HttpServer::start(options, hooks));
     log_.say("status at " + http_->url());
     if (arguments_.supervisor == 0)
-      events_->say(fmt::format(
-          "listens on {}; status at {}\nwaits for {} server{} to join, at most {} s",
-          listener_->addresses().front(), http_->url(), arguments_.servers,
-          arguments_.servers == 1 ? "" : "s", JobMasterOptions().servers_deadline_ns / kSecond));
+      events_->say(
+          fmt::format("listens on {}; status at {}", listener_->addresses().front(), http_->url()));
+    if (arguments_.supervisor == 0 && arguments_.standing.empty())
+      events_->say(fmt::format("waits for {} server{} to join, at most {} s", servers(),
+                               servers() == 1 ? "" : "s",
+                               JobMasterOptions().servers_deadline_ns / kSecond));
     return Status::ok();
   }
 

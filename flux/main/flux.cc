@@ -133,6 +133,12 @@ void add_coordinator(CLI::App* app, Arguments* a, int* exit_code) {
   command->add_option("--http", to->http, "for status and metrics: HOST:PORT (port 0: any)");
   command->add_option("--servers", to->servers, "wait for so many servers")
       ->check(CLI::Range(1, 1000));
+  command
+      ->add_option(
+          "--server", to->standing,
+          "address of a server that stands by itself; give it for each, instead of --servers")
+      ->take_all()
+      ->allow_extra_args(false);
   command->add_option("--workers", to->workers, "workers that are meant to come; only for messages")
       ->check(CLI::Range(0, 100000));
   add_security(command, &to->security);
@@ -147,7 +153,8 @@ void add_coordinator(CLI::App* app, Arguments* a, int* exit_code) {
 
 void add_server_and_worker(CLI::App* app, Arguments* a, int* exit_code) {
   CLI::App* server = app->add_subcommand("server", "keep a part of the model: a role of a cluster");
-  server->add_option("--coordinator", a->server.coordinator, "its address")->required();
+  server->add_option("--coordinator", a->server.coordinator,
+                     "its address (default: none; serves the jobs of all that name it)");
   server->add_option("--listen", a->server.listen, "for workers: tcp:HOST:PORT, unix:PATH")
       ->required();
   server->add_option("--name", a->server.name, "unique in the job (default: host and process)");

@@ -1,4 +1,5 @@
-// `flux server`: a listener with the verbs of a server, and a loop that keeps it a member.
+// `flux server`: a listener with the verbs of a server, and a loop that keeps it a member of one
+// job; without a coordinator it stands by itself and serves any number of jobs until it is stopped.
 #include <atomic>
 #include <csignal>
 #include <functional>
@@ -33,8 +34,12 @@ class ServerProcess {
   Status run() {
     FLUX_ASSIGN_OR_RETURN(const SecurityOptions security, security_options(arguments_.security));
     FLUX_RETURN_IF_ERROR(listen(security));
-    FLUX_RETURN_IF_ERROR(connect(security));
-    join();
+    if (!arguments_.coordinator.empty()) {
+      FLUX_RETURN_IF_ERROR(connect(security));
+      join();
+    } else {
+      log_->say("serves the jobs of every coordinator that names it (--server)");
+    }
     while (!end_) {
       loop_.run_one_until(loop_.now_ns() + kTick);
       if (!end_ && stop_->load()) end(error(Code::kCancelled, "stopped by a signal"));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import unittest
 import urllib.error
 import urllib.request
@@ -48,6 +49,27 @@ class Run(ClusterCase):
         done = self.flux(*job)
         self.assertIn("nothing to train", done.out)
         self.assertIn("resumed from", done.out)
+
+    def test_servers_that_serve_two_jobs(self) -> None:
+        """Two jobs of one name at once on the same standing servers, each with its own counts."""
+        servers = [self.start("server", "--listen", f"unix:{self.folder}/s{i}") for i in range(2)]
+        for server in servers:
+            self.assertIsNotNone(server.wait_line("serves the jobs"))
+        where = [word for i in range(2) for word in ("--server", f"unix:{self.folder}/s{i}")]
+        jobs = []
+        for name, epochs in (("a", 2), ("b", 3)):
+            listen = f"unix:{self.folder}/{name}.sock"
+            job = [word.replace("output=out", f"output={name}") for word in self.job(epochs=epochs)]
+            jobs.append(self.start("coordinator", *job, "--listen", listen, *where))
+            self.assertIsNotNone(jobs[-1].wait_line("listens on"))
+            jobs.append(self.start("worker", "--coordinator", listen, "--threads", "1"))
+        for process in jobs:
+            self.assertEqual(process.finish().code, 0)
+        self.assert_exact("a", self.records * 2)
+        self.assert_exact("b", self.records * 3)
+        for server in servers:
+            server.signal(signal.SIGTERM)
+            self.assertEqual(server.finish().code, 130)
 
     def test_watch_and_stop(self) -> None:
         running = self.start_training(*self.cluster(epochs=5000))
