@@ -52,6 +52,8 @@ struct JoinReply {
   uint64_t incarnation = 0;
   ClusterMap map;
   uint32_t report_every_ms = 500;
+  // Not empty: not a member yet, the job waits for this ("for 1 more server to join"); ask again.
+  std::string waits;
 };
 
 // One evaluated batch: counts of predictions by bucket and class (nn/auc.h), sparse.

@@ -134,12 +134,13 @@ std::string encode_message(const JoinReply& m) {
   out.set_incarnation(m.incarnation);
   put_map(m.map, out.mutable_map());
   out.set_report_every_ms(m.report_every_ms);
+  out.set_waits(m.waits);
   return out.SerializeAsString();
 }
 Status decode_message(std::string_view bytes, JoinReply* m) {
   wire::JoinReply in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "answer of join", &in));
-  *m = {in.worker(), take_job(in.job()), in.incarnation(), {}, in.report_every_ms()};
+  *m = {in.worker(), take_job(in.job()), in.incarnation(), {}, in.report_every_ms(), in.waits()};
   return take_map(in.map(), &m->map);
 }
 

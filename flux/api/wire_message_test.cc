@@ -125,7 +125,7 @@ TEST(WireMessage, JoiningACoordinator) {
   EXPECT_EQ(join.model.at("tables.t.dim"), kBytes);
   EXPECT_EQ(join.model.size(), 2U);
 
-  JoinReply reply{3, {"p", "t", {{"a", "b"}}}, 5, {}, 250};
+  JoinReply reply{3, {"p", "t", {{"a", "b"}}}, 5, {}, 250, "for a server"};
   reply.map.servers = {"tcp:a:1", "unix:b"};
   reply.map.route.server = {0, 1, 1, 0};
   reply.map.route.epoch = {{1, 1}, {1, 1}, {1, 2}, {1, 1}};
@@ -134,6 +134,7 @@ TEST(WireMessage, JoiningACoordinator) {
   EXPECT_EQ(got.job, reply.job);
   EXPECT_EQ(got.incarnation, 5U);
   EXPECT_EQ(got.report_every_ms, 250U);
+  EXPECT_EQ(got.waits, "for a server");
   EXPECT_EQ(got.map.servers, reply.map.servers);
   EXPECT_EQ(got.map.route.server, reply.map.route.server);
   EXPECT_EQ(got.map.route.epoch, reply.map.route.epoch);

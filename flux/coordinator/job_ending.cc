@@ -79,6 +79,8 @@ void JobMaster::State::stop(const std::string& why) {
   stop_scan_ = true;
   switch (phase_) {
     case Phase::kJoining:
+      if (folder_open_) finish(false);  // it waits for servers
+      break;
     case Phase::kLoading:
       if (!restored_ || restored_->geometry == 0) finish(false);
       break;
@@ -116,6 +118,21 @@ void JobMaster::State::drained() {
     if (!saved.is_ok()) return fail(saved);
     finish(false);
   });
+}
+
+// Nobody trains: what the servers have is saved before the end.
+void JobMaster::State::give_up_waiting() {
+  const auto end_so = [this](const Status& saved) {
+    if (ended()) return;
+    if (!saved.is_ok()) say("warning: no checkpoint: " + saved.message());
+    fail(error(Code::kUnavailable, "no worker has been here for {} s; {}",
+               options_.workers_deadline_ns / kSecond, how_to_go_on()));
+  };
+  if (phase_ != Phase::kTraining) return end_so(Status::ok());
+  train_ns_ += now() - train_start_;
+  events_->training(false, 0, 0);
+  set_phase(Phase::kClosing);
+  save(false, end_so);
 }
 
 void JobMaster::State::fail(const Status& status) {
@@ -172,7 +189,10 @@ void JobMaster::State::ask_totals() {
   std::vector<ExpectedCount> expected;
   if (plan_.key_per_example && closed_.size() == plan_.passes.size())
     for (const ClosedPass& pass : closed_) expected.push_back({pass.records, pass.repeats});
-  if (!opened_) return end(Status::ok());
+  if (!opened_) {  // no rows anywhere: nothing that counters could be compared with
+    outcome_.passes.clear();
+    return end(Status::ok());
+  }
   fan_out<JobTotals>(
       server_names(),
       [&](size_t i, std::function<void(Result<JobTotals>)> answer) {

@@ -307,7 +307,7 @@ std::string JobMaster::State::wait_reason() const {
       return !folder_open_ ? "for the output folder to be read"
                            : fmt::format("for {} more server(s) to join",
                                          options_.servers -
-                                             std::min<size_t>(options_.servers, servers_.size()));
+                                             std::min<size_t>(options_.servers, servers_here()));
     case Phase::kLoading:
       return "for the servers to load their shards";
     case Phase::kReading:

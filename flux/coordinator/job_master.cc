@@ -32,7 +32,7 @@ void JobMaster::State::start() {
     ServerJoin info;
     info.name = info.address = address;
     servers_members_.join(info.name, 0, now());
-    servers_.push_back({info, reach_(address), now(), false});
+    servers_.push_back({info, reach_(address), now()});
   }
   open_folder();
   executor_->post(options_.tick_ns, guard([this] { tick(); }));
@@ -47,11 +47,7 @@ void JobMaster::State::tick() {
         fmt::format("{} was not heard for {} s", member.name, options_.member_lease_ns / kSecond));
   const bool needs_workers = phase_ == Phase::kTraining || phase_ == Phase::kEvaluating;
   if (!workers_.empty() || !needs_workers) no_worker_since_ = now();
-  if (needs_workers && now() - no_worker_since_ > options_.workers_deadline_ns)
-    fail(error(Code::kUnavailable,
-               "no worker has been here for {} s; the last checkpoint is good: start workers "
-               "(flux worker) and run the job again",
-               options_.workers_deadline_ns / kSecond));
+  if (needs_workers && now() - no_worker_since_ > options_.workers_deadline_ns) give_up_waiting();
   if (phase_ == Phase::kTraining || phase_ == Phase::kEvaluating) expire_blocks();
   if (phase_ == Phase::kTraining) maybe_checkpoint();
   if (phase_ == Phase::kDraining) drained();

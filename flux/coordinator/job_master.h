@@ -37,9 +37,10 @@ struct JobMasterOptions {
   TimeNs leave_deadline_ns = 5 * kSecond;       // workers to leave after the end
   TimeNs call_timeout_ns = 60 * kSecond;        // an admin call that nobody answers
   TimeNs block_timeout_floor_ns = 30 * kSecond;
-  TimeNs lease_hold_ns = 2 * kSecond;       // a request with nothing to lease is held so long
-  TimeNs drain_deadline_ns = 30 * kSecond;  // workers to leave after a stop
-  bool announce_members = true;             // say who joins
+  TimeNs lease_hold_ns = 2 * kSecond;        // a request with nothing to lease is held so long
+  TimeNs join_hold_ns = 500 * kMillisecond;  // and a join that comes too early
+  TimeNs drain_deadline_ns = 30 * kSecond;   // workers to leave after a stop
+  bool announce_members = true;              // say who joins
   TimeNs tick_ns = 50 * kMillisecond;
 };
 

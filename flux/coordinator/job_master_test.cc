@@ -415,6 +415,73 @@ TEST_F(JobMasterTest, EveryWaitHasAnEnd) {
   EXPECT_NE(outcome_->status.message().find("lost server-"), std::string::npos);
 }
 
+TEST_F(JobMasterTest, AWorkerThatComesEarlyIsToldWhatEverybodyWaitsFor) {
+  begin(false);
+  std::optional<JoinReply> reply;
+  JoinRequest request;
+  request.name = "w0";
+  request.boot = 1;
+  master_->join(request, [&](const Result<JoinReply>& r) { reply = r.value(); });
+  clock_.advance(2 * options_.join_hold_ns);
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->waits, "for 2 more server(s) to join");
+}
+
+TEST_F(JobMasterTest, AServerThatGoesWhileOthersJoinLeavesThemTheirNumbers) {
+  options_.servers = 3;
+  begin(false);
+  const auto join_server = [&](const std::string& name, uint64_t boot) {
+    uint32_t number = ~0U;
+    master_->join(ServerJoin{name, boot, name == "a" ? "s0" : "s1", "", 0},
+                  [&](const Result<ServerJoinReply>& r) { number = r.value().server; });
+    return number;
+  };
+  EXPECT_EQ(join_server("a", 5), 0U);
+  EXPECT_EQ(join_server("b", 6), 1U);
+  master_->server_gone("a", 5, "killed");
+  Status status = invalid("no answer");
+  master_->report(1, 6, [&](const Result<bool>& r) { status = r.status(); });
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_NE(said_.find("lost a: killed"), std::string::npos);
+  EXPECT_EQ(join_server("c", 7), 0U);
+  EXPECT_EQ(master_->status().servers.size(), 2U);
+}
+
+TEST_F(JobMasterTest, StoppedWhileItWaitsForServersItEndsAtOnce) {
+  begin();
+  const WorkerId w = join("w0");
+  const auto done = train(lease(w).value().lease);
+  LeaseRequest last;
+  last.worker = w;
+  last.applied = done;
+  master_->stop("asked to");
+  master_->leave(last, {}, Status::ok(), [](const Status&) {});
+  clock_.advance(kSecond);
+  ASSERT_TRUE(ended_well());
+
+  begin(false);  // resuming an open pass, without a server
+  master_->stop("asked to");
+  clock_.advance(kSecond);
+  ASSERT_TRUE(ended_well());
+  EXPECT_FALSE(outcome_->complete);
+  EXPECT_TRUE(outcome_->passes.empty());
+}
+
+TEST_F(JobMasterTest, WithoutWorkersWhatIsTrainedIsSavedBeforeTheEnd) {
+  begin();
+  const WorkerId w = join("w0");
+  LeaseRequest last;
+  last.worker = w;
+  last.applied = train(lease(w).value().lease);
+  master_->leave(last, {}, Status::ok(), [](const Status&) {});
+  pass_time(options_.workers_deadline_ns + 2 * kSecond);
+  ASSERT_TRUE(outcome_);
+  EXPECT_NE(outcome_->status.message().find("no worker has been here"), std::string::npos);
+  const auto saved = CheckpointStore(plan_.output + "/checkpoints").load_newest();
+  ASSERT_TRUE(saved.is_ok());
+  EXPECT_EQ(saved.value().examples, 20U);
+}
+
 TEST_F(JobMasterTest, DeterministicCheckpointsFallBetweenBlocks) {
   plan_.deterministic = true;
   plan_.checkpoint_every_s = 1;

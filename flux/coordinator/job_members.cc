@@ -12,14 +12,17 @@ void JobMaster::State::join_worker(const JoinRequest& request,
   if (ended() || stopping_)
     return done(error(Code::kCancelled, "job {} is ending; nobody can join", plan_.name));
   if (!request.model.empty()) {
-    const auto differences = model_differences(plan_.model, request.model);
+    std::vector<std::string> differences = model_differences(plan_.model, request.model);
+    for (std::string& line : differences)  // as said of checkpoints and jobs
+      for (const auto& [from, to] : {std::pair{"in the checkpoint", "at the coordinator"},
+                                     std::pair{"in the job", "at the worker"}})
+        if (const size_t at = line.find(from); at != std::string::npos)
+          line.replace(at, std::string(from).size(), to);
     if (!differences.empty()) {
       say(fmt::format("refused {} ({}): it has another model: {}", request.name, request.host,
                       flux::join(differences, "; ")));
-      return done(
-          invalid("the coordinator of job {} has another model (first its value, then "
-                  "this worker's):\n  {}",
-                  plan_.name, flux::join(differences, "\n  ")));
+      return done(invalid("the coordinator of job {} has another model:\n  {}", plan_.name,
+                          flux::join(differences, "\n  ")));
     }
   }
   if (!map_ || phase_ == Phase::kJoining || phase_ == Phase::kLoading) {
@@ -56,10 +59,12 @@ void JobMaster::State::answer_early() {
   for (const EarlyJoin& early : std::exchange(early_, {})) {
     if (ready) {
       join_worker(early.request, early.done);
-    } else if (now() - early.since < options_.lease_hold_ns) {
+    } else if (now() - early.since < options_.join_hold_ns) {
       early_.push_back(early);
     } else {
-      early.done(error(Code::kUnavailable, "job {} waits {}", plan_.name, wait_reason()));
+      JoinReply wait;
+      wait.waits = wait_reason();
+      early.done(std::move(wait));
     }
   }
 }
@@ -97,6 +102,8 @@ void JobMaster::State::leave_worker(const LeaseRequest& last, const WorkerReport
   const bool jobs_trouble = why.code() == Code::kInvalid || why.code() == Code::kCorrupt ||
                             why.code() == Code::kNotFound || why.code() == Code::kIo;
   if (!why.is_ok()) say(fmt::format("{} gave up: {}", name, why.message()));
+  if (why.is_ok() && !stopping_ && !ended() && options_.announce_members)
+    say(fmt::format("{} left", name));
   lose_worker(last.worker, false, why.is_ok() ? "" : why.message());
   done(Status::ok());
   if (jobs_trouble && phase_ == Phase::kEvaluating) {
@@ -175,26 +182,30 @@ void JobMaster::State::join_server(const ServerJoin& request,
   const Member* known = servers_members_.find(request.name);
   const bool again = known != nullptr && known->boot == request.boot;
   if (!again && phase_ != Phase::kJoining)
-    return done(error(Code::kCancelled,
+    return done(error(Code::kInvalid,
                       "job {} has its {} servers already; a server that came back cannot take part "
                       "until the job is run again",
                       plan_.name, servers_.size()));
-  if (!again && known == nullptr && servers_.size() >= options_.servers)
+  if (!again && known == nullptr && servers_here() >= options_.servers)
     return done(
-        error(Code::kCancelled, "job {} has its {} servers already", plan_.name, servers_.size()));
+        error(Code::kInvalid, "job {} has its {} servers already", plan_.name, servers_.size()));
   const Membership::Joined joined = servers_members_.join(request.name, request.boot, now());
   if (joined.stale)
     return done(
         error(Code::kStale, "another process is {} of job {} now", request.name, plan_.name));
-  const auto at = std::find_if(servers_.begin(), servers_.end(),
-                               [&](const ServerEntry& s) { return s.info.name == request.name; });
+  auto at = std::find_if(servers_.begin(), servers_.end(), [&](const ServerEntry& s) {
+    return !s.gone && s.info.name == request.name;
+  });
+  if (at == servers_.end())  // a place that became free
+    at =
+        std::find_if(servers_.begin(), servers_.end(), [](const ServerEntry& s) { return s.gone; });
   ServerJoinReply reply;
   reply.server = static_cast<uint32_t>(at - servers_.begin());
   reply.report_every_ms = static_cast<uint32_t>(options_.report_every_ns / kMillisecond);
   if (at == servers_.end()) {
-    servers_.push_back({request, reach_(request.address), now(), false});
-  } else if (!joined.again) {
-    *at = {request, reach_(request.address), now(), false};
+    servers_.push_back({request, reach_(request.address), now()});
+  } else if (at->gone || !joined.again) {
+    *at = {request, reach_(request.address), now()};
   }
   if (!joined.again && options_.announce_members)
     say(fmt::format("{} joined at {}", request.name, request.address));
@@ -212,27 +223,42 @@ void JobMaster::State::report_server(uint32_t server, uint64_t boot,
   done(phase_ == Phase::kEnded);
 }
 
+// The numbers of the other servers stay as they are.
+void JobMaster::State::free_place(const std::string& name, const std::string& why) {
+  for (ServerEntry& s : servers_)
+    if (!s.gone && s.info.name == name) {
+      s.gone = true;
+      s.info.boot = 0;
+      say(fmt::format("lost {}: {}; another server may take its place", name, why));
+    }
+}
+
+std::string JobMaster::State::how_to_go_on() const {
+  const std::string& last = last_checkpoint_.empty() ? resumed_from_ : last_checkpoint_;
+  return last.empty() ? "there is no checkpoint yet: running the job again starts it over"
+                      : fmt::format("run the job again to go on from {}", last);
+}
+
+size_t JobMaster::State::servers_here() const {
+  return static_cast<size_t>(std::count_if(servers_.begin(), servers_.end(),
+                                           [](const ServerEntry& s) { return !s.gone; }));
+}
+
 void JobMaster::State::server_gone(const std::string& name, uint64_t boot, const std::string& why) {
   const Member* member = servers_members_.find(name);
   if (member == nullptr || member->boot != boot) return;
   servers_members_.leave(member->id);
-  if (phase_ == Phase::kJoining) {  // its place is free again
-    std::erase_if(servers_, [&](const ServerEntry& s) { return s.info.name == name; });
-    return;
-  }
-  fail(error(Code::kUnavailable,
-             "lost {}: {}; its rows live on in the last checkpoint: run the job again to go on "
-             "from there",
-             name, why));
+  if (phase_ == Phase::kJoining) return free_place(name, why);
+  fail(error(Code::kUnavailable, "lost {}: {}; {}", name, why, how_to_go_on()));
 }
 
 void JobMaster::State::check_servers() {
-  if (phase_ == Phase::kJoining && folder_open_ && servers_.size() < options_.servers &&
+  if (phase_ == Phase::kJoining && folder_open_ && servers_here() < options_.servers &&
       now() - started_ > options_.servers_deadline_ns)
     fail(error(Code::kUnavailable,
                "{} of {} servers joined within {} s; start the others: flux server --coordinator "
                "ADDRESS",
-               servers_.size(), options_.servers, options_.servers_deadline_ns / kSecond));
+               servers_here(), options_.servers, options_.servers_deadline_ns / kSecond));
   if (ended()) return;
   // Standing servers do not report: they are asked, once they know the job.
   for (size_t i = 0; i < options_.standing_servers.size() && map_; ++i) {
@@ -257,12 +283,10 @@ void JobMaster::State::check_servers() {
   if (!map_ && !options_.standing_servers.empty()) return;
   for (const Member& member : servers_members_.expire(now()))
     if (phase_ == Phase::kJoining) {
-      std::erase_if(servers_, [&](const ServerEntry& s) { return s.info.name == member.name; });
+      free_place(member.name, "it was not heard any more");
     } else {
-      fail(error(Code::kUnavailable,
-                 "lost {}: it was not heard for {} s; its rows live on in the last checkpoint: run "
-                 "the job again to go on from there",
-                 member.name, options_.member_lease_ns / kSecond));
+      fail(error(Code::kUnavailable, "lost {}: it was not heard for {} s; {}", member.name,
+                 options_.member_lease_ns / kSecond, how_to_go_on()));
     }
 }
 

@@ -102,7 +102,7 @@ void JobMaster::State::folder_opened(Result<std::shared_ptr<Opened>> opened) {
 }
 
 void JobMaster::State::servers_complete_if() {
-  if (phase_ != Phase::kJoining || !folder_open_ || servers_.size() < options_.servers) return;
+  if (phase_ != Phase::kJoining || !folder_open_ || servers_here() < options_.servers) return;
   place_and_open();
 }
 

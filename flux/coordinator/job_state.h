@@ -95,6 +95,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
     ServerJoin info;
     std::shared_ptr<ServerAdminPort> admin;
     TimeNs seen = 0;
+    bool gone = false;   // while servers join: its place is free
     bool asked = false;  // a standing server: a sign of life is under way
   };
   struct EarlyJoin {
@@ -129,6 +130,9 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void forget_slots(Worker* worker, const Status& why);
   void servers_complete_if();
   void check_servers();
+  void free_place(const std::string& name, const std::string& why);
+  size_t servers_here() const;
+  std::string how_to_go_on() const;
   std::vector<std::string> server_names() const;
   ServerAdminPort* admin(size_t i) { return servers_[i].admin.get(); }
   void call_all(const std::function<void(size_t, ServerAdminPort::Done)>& ask, Then then);
@@ -190,6 +194,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void after_pass();
   void drain();
   void drained();
+  void give_up_waiting();
   void finish(bool complete);
   void left();
   void count_open(uint32_t section, uint64_t all, uint64_t any);

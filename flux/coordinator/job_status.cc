@@ -123,6 +123,7 @@ JobStatus JobMaster::State::status() const {
     s.examples_per_s += w.rate;
   }
   for (uint32_t i = 0; i < servers_.size(); ++i) {
+    if (servers_[i].gone) continue;
     const ServerJoin& info = servers_[i].info;
     const auto shards = map_ ? static_cast<uint32_t>(map_->owned_by(i).size()) : 0;
     s.servers.push_back({i, info.name, info.host, info.address, info.pid,

@@ -73,8 +73,8 @@ class CoordinatorProcess {
  public:
   CoordinatorProcess(const CoordinatorArguments& arguments, const std::atomic<bool>* stop)
       : arguments_(arguments), stop_(stop), log_("coordinator", false) {}
-  ~CoordinatorProcess() {
-    http_.reset();
+  // Nobody is served any more but who asks over HTTP.
+  void close() {
     if (listener_) listener_->stop();
     if (folder_) folder_->remove_record();
   }
@@ -292,7 +292,12 @@ class CoordinatorProcess {
 
 int coordinator_command(const CoordinatorArguments& arguments) {
   CoordinatorProcess process(arguments, install_stop_signal(arguments.supervisor == 0));
-  return end_of_run(process.run(), arguments.summary);
+  const int code = end_of_run(process.run(), arguments.summary);
+  process.close();
+  // Everything is on disk and said. A client that reads slowly must not hold up the end, and the
+  // threads that serve it cannot be stopped: so the process goes without waiting for them.
+  std::fflush(nullptr);
+  ::_exit(code);
 }
 
 }  // namespace flux

@@ -222,8 +222,17 @@ class Supervisor {
     end_by_ = ask_by_ + kEndDeadline;
   }
 
+  bool any_worker() const {
+    return std::any_of(members_.begin(), members_.end(),
+                       [](const Member& m) { return !m.server && (m.process || m.start_at != 0); });
+  }
+
   void lost_worker(Member* member, const ProcessEnd& end) {
-    if (!coordinator_ || ended_well(end) || asked_) return;
+    if (!coordinator_ || asked_) return;
+    if (ended_well(end)) {  // the job is over, or somebody asked it to leave
+      if (any_worker()) return;
+      return say(fmt::format("{} left; no worker is here now", member->name));
+    }
     const std::string what = fmt::format("{} ended: {}{}", member->name, end.text(),
                                          end.signal == 0 ? last_line(*member) : "");
     const bool refused = end.signal == 0 && end.code == kBadInput;
@@ -235,10 +244,7 @@ class Supervisor {
     }
     say(fmt::format("{}; not started again{}", what,
                     refused ? "" : fmt::format(": {} times are enough", kRestartsMax)));
-    const bool any = std::any_of(members_.begin(), members_.end(), [](const Member& m) {
-      return !m.server && (m.process || m.start_at != 0);
-    });
-    if (any) return;
+    if (any_worker()) return;
     fail(error(refused ? Code::kInvalid : Code::kUnavailable,
                "no worker is left: {}; its lines: {}", what, folder_.log_of(member->name)));
     stop_coordinator();

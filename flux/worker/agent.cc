@@ -30,12 +30,11 @@ void WorkerAgent::start(std::function<void(const WorkerOutcome&)> over) {
 void WorkerAgent::join() {
   job_->join(options_.join, guard([this](const Result<JoinReply>& reply) {
                if (phase_ != Phase::kJoining) return;
-               if (reply.is_ok()) {
-                 heard();
-                 return set_up_lanes(reply.value());
-               }
-               if (reply.status().code() != Code::kUnavailable) return fail(reply.status());
-               if (silent())
+               if (reply.is_ok()) heard();
+               if (reply.is_ok() && reply.value().waits.empty()) return set_up_lanes(reply.value());
+               if (!reply.is_ok() && reply.status().code() != Code::kUnavailable)
+                 return fail(reply.status());
+               if (!reply.is_ok() && silent())
                  return fail(error(
                      Code::kUnavailable, "{} did not answer for {:.0f} s: {}", options_.coordinator,
                      static_cast<double>(options_.silence_ns) * 1e-9, reply.status().message()));
