@@ -132,20 +132,7 @@ void JobMaster::State::lose_worker(WorkerId id, bool died, const std::string& wh
   workers_.erase(at);
   gone_.push_back({id, worker.info.name, worker.info.host, worker.info.pid, worker.info.lanes, 0, 0,
                    0, worker.report});
-  left_.examples += worker.report.examples;
-  left_.batches += worker.report.batches;
-  left_.loss_sum += worker.report.loss_sum;
-  left_.train_auc += (worker.report.train_auc - left_.train_auc) *
-                     static_cast<double>(worker.report.examples) /
-                     static_cast<double>(std::max<uint64_t>(1, left_.examples));
-  left_.duplicates += worker.report.duplicates;
-  left_.resends += worker.report.resends;
-  left_.bytes_sent += worker.report.bytes_sent;
-  left_.bytes_received += worker.report.bytes_received;
-  left_.cpu_s += worker.report.cpu_s;
-  left_.stage_ns.resize(std::max(left_.stage_ns.size(), worker.report.stage_ns.size()));
-  for (size_t i = 0; i < worker.report.stage_ns.size(); ++i)
-    left_.stage_ns[i] += worker.report.stage_ns[i];
+  add_report(&left_, worker.report);
   if (died) {
     ++workers_lost_;
     say(fmt::format("lost {}: {}; its blocks go to others", worker.info.name, why));

@@ -204,6 +204,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   uint64_t closed_examples() const;
 
   // status
+  // Of workers together; the AUC is their mean, by examples.
+  static void add_report(WorkerReport* sum, const WorkerReport& report);
   WorkerReport sum_reports() const;
   void waits_now(std::vector<WaitStatus>* out) const;
 

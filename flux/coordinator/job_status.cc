@@ -10,25 +10,26 @@ double seconds(TimeNs ns) {
 }
 }  // namespace
 
+void JobMaster::State::add_report(WorkerReport* sum, const WorkerReport& r) {
+  const auto before = static_cast<double>(sum->examples), more = static_cast<double>(r.examples);
+  if (r.examples > 0)
+    sum->train_auc = (sum->train_auc * before + r.train_auc * more) / (before + more);
+  sum->examples += r.examples;
+  sum->batches += r.batches;
+  sum->loss_sum += r.loss_sum;
+  sum->duplicates += r.duplicates;
+  sum->resends += r.resends;
+  sum->bytes_sent += r.bytes_sent;
+  sum->bytes_received += r.bytes_received;
+  sum->cpu_s += r.cpu_s;
+  sum->rss_bytes += r.rss_bytes;
+  sum->stage_ns.resize(std::max(sum->stage_ns.size(), r.stage_ns.size()));
+  for (size_t i = 0; i < r.stage_ns.size(); ++i) sum->stage_ns[i] += r.stage_ns[i];
+}
+
 WorkerReport JobMaster::State::sum_reports() const {
   WorkerReport sum = left_;
-  double auc = left_.train_auc * static_cast<double>(left_.examples);
-  for (const auto& [id, worker] : workers_) {
-    const WorkerReport& r = worker.report;
-    sum.examples += r.examples;
-    sum.batches += r.batches;
-    sum.loss_sum += r.loss_sum;
-    auc += r.train_auc * static_cast<double>(r.examples);
-    sum.duplicates += r.duplicates;
-    sum.resends += r.resends;
-    sum.bytes_sent += r.bytes_sent;
-    sum.bytes_received += r.bytes_received;
-    sum.cpu_s += r.cpu_s;
-    sum.rss_bytes += r.rss_bytes;
-    sum.stage_ns.resize(std::max(sum.stage_ns.size(), r.stage_ns.size()));
-    for (size_t i = 0; i < r.stage_ns.size(); ++i) sum.stage_ns[i] += r.stage_ns[i];
-  }
-  sum.train_auc = sum.examples > 0 ? auc / static_cast<double>(sum.examples) : 0.5;
+  for (const auto& [id, worker] : workers_) add_report(&sum, worker.report);
   return sum;
 }
 
