@@ -54,7 +54,9 @@ class SummaryGolden(Case):
         self.assertTrue(0.5 < numbers["auc"] < 1 and 0 < numbers["logloss"] < 0.7)
         self.assertTrue(0.4 < numbers["train_auc"] < 1 and 0 < numbers["train_logloss"] < 1)
         self.assertEqual((found["mode"], found["wire"]), ("async", "none"))
-        [role] = found["roles"]  # type: ignore[misc]
+        roles = found["roles"]
+        assert isinstance(roles, list) and len(roles) == 1
+        role = roles[0]
         self.assertEqual(list(role), ["role", "name", "cpu_s", "peak_rss_bytes", "bytes_in",
                                       "bytes_out"])
         self.assertEqual((role["role"], role["bytes_in"]), ("embedded", 0))
