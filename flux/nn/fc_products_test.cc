@@ -47,7 +47,7 @@ class Layer {
 
   void check() {
     std::unique_ptr<FcProducts> products = make();
-    if (products == nullptr) GTEST_SKIP() << "not on this CPU";
+    ASSERT_NE(products, nullptr);
     products->set_parameters(weight_.data(), bias_.data());
     const std::vector<double> x = copy(shape_.x), dz = copy(shape_.dz);
     const std::vector<double> old = shape_.dx ? copy(shape_.dx) : std::vector<double>();
@@ -66,7 +66,6 @@ class Layer {
 
   std::unique_ptr<FcProducts> make() {
     if (c_.maker == Maker::kAvx512) return make_avx512_products(shape_, memory_);
-    if (c_.type == DType::kBf16 && !cpu_has_avx512_bf16()) return nullptr;
     auto products = make_onednn_products(shape_, memory_);
     EXPECT_TRUE(products.is_ok()) << products.status().message();
     return std::move(products).value();
@@ -159,10 +158,16 @@ TEST_P(FcProductsTest, AgreeWithPlainLoops) {
   Layer(GetParam()).check();
 }
 
+bool on_this_cpu(Maker maker, DType type) {
+  if (type == DType::kBf16) return cpu_has_avx512_bf16();
+  return maker == Maker::kOnednn || cpu_has_avx512();
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Maker maker : {Maker::kOnednn, Maker::kAvx512}) {
     for (const DType type : {DType::kF32, DType::kBf16}) {
+      if (!on_this_cpu(maker, type)) continue;
       for (const uint32_t batch : {1U, 2U, 7U, 8U, 33U, 37U}) {
         all.push_back({maker, type, 16, 16, batch, 16});
         all.push_back({maker, type, 19, 33, batch, 19, false, true, true, true});
@@ -174,7 +179,8 @@ std::vector<Case> cases() {
       all.push_back({maker, type, 273, 400, 37, 260});
       all.push_back({maker, type, 64, 48, 37, 0});
     }
-    all.push_back({maker, DType::kBf16, 33, 35, 20, 30, true, false, false, true, true});
+    if (on_this_cpu(maker, DType::kBf16))
+      all.push_back({maker, DType::kBf16, 33, 35, 20, 30, true, false, false, true, true});
   }
   return all;
 }

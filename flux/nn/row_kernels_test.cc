@@ -41,7 +41,6 @@ struct Matrix {
 class RowKernelsTest : public testing::TestWithParam<DType> {};
 
 TEST_P(RowKernelsTest, GatherAndScatterGiveTheBitsOfPlainCode) {
-  if (GetParam() == DType::kBf16 && !cpu_has_avx512_bf16()) GTEST_SKIP();
   for (const uint32_t dim : {1U, 2U, 5U, 8U, 10U, 15U, 16U, 17U, 32U, 40U}) {
     for (const uint32_t slots : {1U, 2U, 26U}) {
       Random random(dim);
@@ -66,7 +65,6 @@ TEST_P(RowKernelsTest, GatherAndScatterGiveTheBitsOfPlainCode) {
 }
 
 TEST_P(RowKernelsTest, DotLayersAgreeWithPlainCode) {
-  if (GetParam() == DType::kBf16 && !cpu_has_avx512_bf16()) GTEST_SKIP();
   const DotKernels fast = dot_kernels(GetParam()), plain = plain_dot_kernels();
   for (const uint32_t width : {1U, 13U, 16U, 31U, 33U, 400U, 600U}) {
     for (const int variant : {0, 1, 2, 3}) {
@@ -94,7 +92,14 @@ TEST_P(RowKernelsTest, DotLayersAgreeWithPlainCode) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, RowKernelsTest, testing::Values(DType::kF32, DType::kBf16),
+// What this CPU has kernels for.
+std::vector<DType> types_here() {
+  std::vector<DType> types = {DType::kF32};
+  if (cpu_has_avx512_bf16()) types.push_back(DType::kBf16);
+  return types;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, RowKernelsTest, testing::ValuesIn(types_here()),
                          [](const auto& info) {
                            return info.param == DType::kF32 ? "fp32" : "bf16";
                          });
