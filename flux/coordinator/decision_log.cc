@@ -16,7 +16,7 @@ std::string encode(const Decision& d) {
   Json json{{"kind", d.kind}, {"term", d.term}, {"pass", d.pass}};
   if (!d.pass_name.empty()) json["name"] = d.pass_name;
   if (d.geometry != 0) json["geometry"] = d.geometry;
-  if (d.kind == "verdict" || d.kind == "revoked") {
+  if (d.kind == "verdict") {
     const BlockId& b = d.batch.block;
     json["batch"] = {b.pass, b.phase, b.epoch, b.block, d.batch.batch, d.batch.batches_in_block};
     json["verdict"] = static_cast<uint32_t>(d.verdict);
@@ -60,7 +60,7 @@ bool decode(const std::string& line, Decision* d) {
     d->pass_name = json.value("name", std::string());
     d->geometry = json.value("geometry", uint64_t{0});
     d->why = json.value("why", std::string());
-    return (d->kind != "verdict" && d->kind != "revoked") || decode_batch(json, d);
+    return d->kind != "verdict" || decode_batch(json, d);
   } catch (const nlohmann::json::exception&) {  // a field of another type
     return false;
   }
@@ -90,10 +90,6 @@ Result<std::vector<Decision>> DecisionLog::read() {
       FLUX_RETURN_IF_ERROR(files_->write_atomic(path_, text.substr(0, begin)));
       break;
     }
-    if (decision.kind == "revoked")
-      std::erase_if(out, [&](const Decision& d) {
-        return d.kind == "verdict" && d.batch == decision.batch && d.geometry == decision.geometry;
-      });
     out.push_back(std::move(decision));
     begin = end + 1;
   }

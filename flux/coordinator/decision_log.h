@@ -17,13 +17,13 @@
 namespace flux {
 
 struct Decision {
-  // "term", "open_pass", "close_pass", "verdict", "revoked" (the verdict on this batch before)
+  // "term", "open_pass", "close_pass", "verdict"
   std::string kind;
   uint64_t term = 0;
   uint32_t pass = 0;
   std::string pass_name;
   uint64_t geometry = 0;
-  BatchId batch;  // of a verdict, also of a revoked one
+  BatchId batch;  // of a verdict
   Verdict verdict = Verdict::kApplied;
   std::string why;
 };
@@ -32,7 +32,7 @@ class DecisionLog {
  public:
   DecisionLog(Files* files, std::string path) : files_(files), path_(std::move(path)) {}
   Status append(const Decision& decision);
-  // Everything that was decided and not revoked; also cuts off a torn end, so that append() may
+  // Everything that was decided; also cuts off a torn end, so that append() may
   // follow.
   Result<std::vector<Decision>> read();
   Status forget() { return files_->remove_all(path_); }

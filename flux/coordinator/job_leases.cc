@@ -241,10 +241,10 @@ void JobMaster::State::skip_poisoned() {
   }
 }
 
-void JobMaster::State::log_verdict(const char* kind, const BatchId& id, const std::string& why,
+void JobMaster::State::log_verdict(const BatchId& id, const std::string& why,
                                    std::function<void()> then) {
   Decision decision;
-  decision.kind = kind;
+  decision.kind = "verdict";
   decision.term = epoch_.term;
   decision.pass = pass_;
   decision.geometry = geometry_->hash();
@@ -271,7 +271,7 @@ void JobMaster::State::condemn(const BatchId& id) {
   const DataBlock& block = geometry_->blocks[id.block.block];
   say(fmt::format("skipped {} ({}, bytes {} to {}): {}", to_string(id),
                   geometry_->files[block.file].path, block.begin, block.end, why));
-  log_verdict("verdict", id, why, [this, id] { mark_condemned(id); });
+  log_verdict(id, why, [this, id] { mark_condemned(id); });
 }
 
 void JobMaster::State::mark_condemned(const BatchId& id) {
@@ -282,7 +282,6 @@ void JobMaster::State::mark_condemned(const BatchId& id) {
       },
       [this, id](const Status& status) {
         if (ended()) return;
-        if (status.code() == Code::kStale) return revoke(id, status);
         if (!status.is_ok()) return fail(status);
         ++batches_skipped_;
         if (!queue_) return;
@@ -290,15 +289,6 @@ void JobMaster::State::mark_condemned(const BatchId& id) {
         acknowledge({}, {});
         pump();
       });
-}
-
-// A late push came before the mark: the shards disagree. The last checkpoint knows nothing of it.
-void JobMaster::State::revoke(const BatchId& id, const Status& why) {
-  log_verdict("revoked", id, why.message(), [this, why] {
-    fail(error(Code::kUnavailable,
-               "{}; the verdict is taken back: run the job again to go on from the last checkpoint",
-               why.message()));
-  });
 }
 
 std::string JobMaster::State::wait_reason() const {

@@ -153,9 +153,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void skip_poisoned();
   void condemn(const BatchId& id);
   void mark_condemned(const BatchId& id);
-  void revoke(const BatchId& id, const Status& why);
-  void log_verdict(const char* kind, const BatchId& id, const std::string& why,
-                   std::function<void()> then);
+  void log_verdict(const BatchId& id, const std::string& why, std::function<void()> then);
   void expire_blocks();
   void lose_idle_members();
   std::string wait_reason() const;
