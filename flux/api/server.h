@@ -63,6 +63,9 @@ struct PushRequest {
 
 struct PushReply {
   std::vector<ShardAnswer> answers;  // one per shard asked
+  // 0: what is answered applied or duplicate is replicated too (or has no backup). Else confirm()
+  // says when it is.
+  uint64_t receipt = 0;
   // Not ok: no answers came (kUnavailable: lost on the way, perhaps applied; else refused).
   Status status;
 };
@@ -72,6 +75,13 @@ class ServerPort {
   virtual ~ServerPort() = default;
   virtual void pull(const PullRequest& request, std::function<void(const PullReply&)> done) = 0;
   virtual void push(const PushRequest& request, std::function<void(const PushReply&)> done) = 0;
+  // The second acknowledgement: ok when everything that the push with this receipt was answered for
+  // is replicated. kStale: it is void (an epoch changed, or this server does not know it): push
+  // again. kUnavailable: ask again.
+  virtual void confirm(uint64_t incarnation, uint64_t receipt, std::function<void(Status)> done) {
+    (void)incarnation, (void)receipt;
+    done(Status::ok());
+  }
 };
 
 }  // namespace flux

@@ -21,7 +21,6 @@
 
 namespace flux {
 
-using ServerId = uint32_t;
 using PushSeq = uint64_t;  // local name of a push, for matching answers only
 
 // Who owns each shard, under which epoch; index = ShardId.

@@ -57,6 +57,29 @@ const char* answer_name(Answer answer) {
   return "unknown";
 }
 
+const char* role_name(ReplicaRole role) {
+  switch (role) {
+    case ReplicaRole::kNone:
+      return "none";
+    case ReplicaRole::kPrimary:
+      return "primary";
+    case ReplicaRole::kBackup:
+      return "backup";
+    case ReplicaRole::kLearner:
+      return "learner";
+  }
+  return "unknown";
+}
+
+FollowAnswer ShardReplica::judge_follow(ShardEpoch epoch, uint64_t op) const {
+  if (role_ != ReplicaRole::kBackup && role_ != ReplicaRole::kLearner)
+    return epoch < epoch_ ? FollowAnswer::kOlderEpoch : FollowAnswer::kNotFollower;
+  if (epoch < epoch_) return FollowAnswer::kOlderEpoch;
+  if (epoch > epoch_) return FollowAnswer::kNewerEpoch;
+  if (op <= op_) return FollowAnswer::kHave;
+  return op == op_ + 1 ? FollowAnswer::kApply : FollowAnswer::kHold;
+}
+
 ShardAnswer ShardReplica::judge(const PushClaim& claim, ShardEpoch epoch) const {
   ShardAnswer result{shard_, Answer::kApplied, op_, {}};
   const auto answer = [&](Answer a) {
@@ -66,7 +89,7 @@ ShardAnswer ShardReplica::judge(const PushClaim& claim, ShardEpoch epoch) const 
   if (!well_formed(claim)) return answer(Answer::kMalformed);
   if (claim.incarnation != incarnation_) return answer(Answer::kStaleIncarnation);
   if (epoch != epoch_) return answer(Answer::kStaleEpoch);
-  if (sealed_) return answer(Answer::kNotServing);
+  if (sealed_ || role_ != ReplicaRole::kPrimary) return answer(Answer::kNotServing);
   const uint32_t pass = claim.ids.front().block.pass;
   if (pass < ledger_.watermark()) return answer(Answer::kDuplicate);
   if (geometry(pass) != claim.geometry || claim.geometry == 0)

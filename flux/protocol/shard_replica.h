@@ -31,6 +31,14 @@ struct ShardEpoch {
   auto operator<=>(const ShardEpoch&) const = default;
 };
 
+// A server process: (name, boot); see docs/design/replication.md. An index into the list of
+// servers.
+using ServerId = uint32_t;
+constexpr ServerId kNoServer = ~0U;
+
+enum class ReplicaRole : uint8_t { kNone, kPrimary, kBackup, kLearner };
+const char* role_name(ReplicaRole role);
+
 // What a write claims about the world; the shard refuses it unless all of it is exactly true.
 struct PushClaim {
   uint64_t incarnation = 0;  // changed only by a load (restore, --fresh); random
@@ -58,6 +66,17 @@ struct ShardAnswer {
   Answer answer = Answer::kApplied;
   uint64_t op = 0;               // log head after the decision
   std::vector<BatchId> already;  // for kPartial
+  ShardEpoch epoch = {};         // that it was earned under; filled in by whoever sent the push
+};
+
+// What a follower does with a forwarded operation.
+enum class FollowAnswer : uint8_t {
+  kApply,        // it is the next one
+  kHave,         // had it before
+  kHold,         // comes too early: keep it until the ones before are here
+  kOlderEpoch,   // the sender's epoch has passed: it must step down
+  kNewerEpoch,   // the sender knows an epoch that this replica was not told yet: send again
+  kNotFollower,  // no complete backup or learner of this shard is here
 };
 
 // One entry of the operation log.
@@ -68,6 +87,9 @@ class ShardReplica {
   ShardReplica() = default;
   ShardReplica(ShardId shard, uint64_t incarnation, ShardEpoch epoch)
       : shard_(shard), incarnation_(incarnation), epoch_(epoch) {}
+
+  // Pure: what a backup or learner does with operation `op` of a primary under `epoch`.
+  FollowAnswer judge_follow(ShardEpoch epoch, uint64_t op) const;
 
   // Pure: what would happen to this push now.
   ShardAnswer judge(const PushClaim& claim, ShardEpoch epoch) const;
@@ -86,6 +108,9 @@ class ShardReplica {
   // A new life after a load: everything sent by the former one is refused from now on.
   void set_incarnation(uint64_t incarnation) { incarnation_ = incarnation; }
   void set_epoch(ShardEpoch epoch);
+  // Only a primary serves; a new replica is one unless told otherwise.
+  void set_role(ReplicaRole role) { role_ = role; }
+  ReplicaRole role() const { return role_; }
 
   ShardId shard() const { return shard_; }
   uint64_t incarnation() const { return incarnation_; }
@@ -108,7 +133,8 @@ class ShardReplica {
   uint64_t op_ = 0;           // number of the last operation
   uint64_t stream_hash_ = 0;  // over all operations so far
   bool sealed_ = false;
-  std::map<uint32_t, uint64_t> geometry_;  // open passes
+  ReplicaRole role_ = ReplicaRole::kPrimary;  // not saved: whoever loads it says
+  std::map<uint32_t, uint64_t> geometry_;     // open passes
   Ledger ledger_;
 };
 
