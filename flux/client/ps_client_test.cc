@@ -85,12 +85,15 @@ class FakeServer final : public ServerPort {
 
 struct FakeCoordinator {
   FetchRoute fetch() {
-    return [this](const std::function<void(Result<ShardRoute>)>& done) {
+    return [this](const std::function<void(Result<ClusterMap>)>& done) {
       ++asked;
-      done(now);
+      done(map());
     };
   }
+  ClusterMap map() const { return {now, addresses, version}; }
   ShardRoute now{{0, 0, 1}, {{1, 1}, {1, 1}, {1, 1}}};
+  std::vector<std::string> addresses{"here", "there"};
+  uint64_t version = 1;
   int asked = 0;
 };
 
@@ -100,8 +103,13 @@ class PsClientTest : public testing::Test {
     options_.incarnation = 42;
     options_.session.answer_timeout_ns = 100;
     options_.session.timeout_max_ns = 400;
-    client_.emplace(options_, std::vector<ServerPort*>{&servers_[0], &servers_[1]},
-                    coordinator_.now, coordinator_.fetch(), &executor_);
+    client_.emplace(options_, coordinator_.map(), reach(), coordinator_.fetch(), &executor_);
+  }
+  // The test's own servers: nobody drops them.
+  ReachServer reach() {
+    return [this](ServerId server, const std::string&) {
+      return std::shared_ptr<ServerPort>(std::shared_ptr<void>(), &servers_[server]);
+    };
   }
   void push(uint8_t batch) {
     PushWork work;
@@ -240,8 +248,7 @@ TEST_F(PsClientTest, ReleasesOnlyWhenNoCallCanReadTheBuffers) {
 
 TEST_F(PsClientTest, BuffersHeldByCallsCountAsInFlight) {
   options_.session.pushes_max = 1;
-  PsClient one(options_, {&servers_[0], &servers_[1]}, coordinator_.now, coordinator_.fetch(),
-               &executor_);
+  PsClient one(options_, coordinator_.map(), reach(), coordinator_.fetch(), &executor_);
   PushWork work;
   work.ids = {{{0, 0, 0, 0}, 0, 32}};
   one.push(work);
@@ -309,8 +316,7 @@ TEST_F(PsClientTest, SumsTheRestAnewForAShardThatHasAPart) {
   options_.sparse_shards = 2;
   options_.dims = {1};
   options_.parameters = 1;
-  PsClient client(options_, {&servers_[0], &servers_[1]}, coordinator_.now, coordinator_.fetch(),
-                  &executor_);
+  PsClient client(options_, coordinator_.map(), reach(), coordinator_.fetch(), &executor_);
   const TwoParts two;
   MergedPush merged(2, {1}, 1);
   PushWork work;
@@ -361,8 +367,7 @@ class PullTest : public PsClientTest {
     options_.pull_retry_ns = 10;
     options_.pull_retry_max_ns = 40;
     options_.pull_deadline_ns = 1000;
-    client_.emplace(options_, std::vector<ServerPort*>{&servers_[0], &servers_[1]},
-                    coordinator_.now, coordinator_.fetch(), &executor_);
+    client_.emplace(options_, coordinator_.map(), reach(), coordinator_.fetch(), &executor_);
   }
   void pull(bool rows, bool dense) {
     client_->pull({keys_, rows ? begin_ : none_}, {}, dense ? gradient_ : nullptr,
@@ -377,8 +382,7 @@ class PullTest : public PsClientTest {
 
 TEST_F(PullTest, AsksEachServerOnceForWhatItHas) {
   coordinator_.now.server = {0, 1, 1};
-  PsClient client(options_, {&servers_[0], &servers_[1]}, coordinator_.now, coordinator_.fetch(),
-                  &executor_);
+  PsClient client(options_, coordinator_.map(), reach(), coordinator_.fetch(), &executor_);
   const auto ask = [&](bool rows, float* dense) {
     client.pull({keys_, rows ? begin_ : none_}, {}, dense,
                 [this](const Status& status) { done_.push_back(status); });
