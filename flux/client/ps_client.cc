@@ -69,7 +69,7 @@ void PsClient::State::set_map(ClusterMap map) {
   perform(&actions);
   if (!changed) return;
   for (const auto& waiting : std::exchange(waiting_, {})) retry(waiting.get());
-  if (session_.in_flight() > 0) arm_timer();
+  sooner();
 }
 
 // Calls to servers that are gone have ended: what they were for is asked of others.

@@ -97,7 +97,7 @@ void PsClient::State::pushed(SentPush* sent, const PushReply& reply) {
     fail(reply.status.with_context(fmt::format("push to server {}", action.server)));
   }
   call_over(*sent);
-  if (session_.in_flight() > 0) arm_timer();
+  sooner();
 }
 
 // A port does not read the buffers of this request any more.
@@ -128,14 +128,14 @@ void PsClient::State::confirmed(SentConfirm* asked, const Status& status) {
   std::vector<PushAction> actions;
   session_.on_confirm(asked->action, status.is_ok(), executor_->now_ns(), &actions);
   perform(&actions);
-  if (session_.in_flight() > 0) arm_timer();
+  sooner();
 }
 
 void PsClient::State::lost(const PushAction& action) {
   std::vector<PushAction> actions;
   session_.on_lost(action, executor_->now_ns(), &actions);
   perform(&actions);
-  if (session_.in_flight() > 0) arm_timer();
+  sooner();
 }
 
 void PsClient::State::release(PushSeq seq) {
@@ -193,6 +193,12 @@ void PsClient::State::check_deadline() {
                       static_cast<double>(waited) * 1e-9,
                       last_trouble_.empty() ? "" : ": " + last_trouble_));
   }
+}
+
+// Something may be due before the timer that runs. Inside push() and on_timer() none runs: they
+// start it at their end.
+void PsClient::State::sooner() {
+  if (timer_armed_ && session_.in_flight() > 0) arm_timer();
 }
 
 void PsClient::State::arm_timer() {

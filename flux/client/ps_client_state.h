@@ -124,6 +124,7 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   void perform(std::vector<PushAction>* actions);
   void fail(Status status);
   void check_deadline();
+  void sooner();
   void arm_timer();
   void on_timer();
 
