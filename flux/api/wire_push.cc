@@ -9,8 +9,6 @@
 namespace flux {
 namespace {
 
-constexpr uint32_t kAnswers = static_cast<uint32_t>(Answer::kMalformed) + 1;
-
 // Gradients one after the other, each section padded, as halves.
 void gather_halves(const PushRequest& request, const ModelShape& shape, WireValue value,
                    const WirePart& part, Buffer<uint16_t>* halves,
@@ -241,7 +239,7 @@ Status decode_push_reply(std::string_view control, PushReply* reply) {
   reply->answers.assign(static_cast<size_t>(n), {});
   for (int i = 0; i < n; ++i) {
     const uint32_t answer = in.answers(in.answers_size() == n ? i : 0);
-    if (answer >= kAnswers) return invalid("answer of push: answer {}", answer);
+    if (answer >= kAnswerKinds) return invalid("answer of push: answer {}", answer);
     ShardAnswer& out = reply->answers[static_cast<size_t>(i)];
     out.shard = in.shards(i);
     out.answer = static_cast<Answer>(answer);
