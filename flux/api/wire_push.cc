@@ -161,6 +161,8 @@ Status WirePush::take_claim(const char* verb, const wire::Push& in) {
 Status WirePush::take_rows(const char* verb, const wire::Push& in,
                            std::span<const std::byte> payload, const ModelShape& shape) {
   FLUX_RETURN_IF_ERROR(take_value(verb, in.value(), &value));
+  request.as_bf16 = value == WireValue::kBf16;
+  request.as_fp16 = value == WireValue::kFp16;
   FLUX_RETURN_IF_ERROR(take_shards(verb, in.shards(), in.keys(), payload.size() / 8, shape,
                                    &shards_, &begin_, &dense_));
   keys = begin_.back();

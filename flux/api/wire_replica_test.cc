@@ -61,7 +61,7 @@ TEST(WireReplica, RowsArriveInPlaceAsThoseOfAPush) {
   EXPECT_EQ(r.push.claim.ids, sent.data.push.claim.ids);
   EXPECT_EQ(r.push.claim.geometry, 77U);
   EXPECT_EQ(r.push.examples, 100U);
-  EXPECT_FALSE(r.as_bf16 || r.as_fp16);
+  EXPECT_FALSE(r.push.as_bf16 || r.push.as_fp16);
   EXPECT_TRUE(lies_in(r.push.keys.keys, payload) && lies_in(r.push.tables[0], payload));
   for (const ShardId shard : {1U, 2U, 5U}) {
     const uint32_t n = sent.data.begin[shard + 1] - sent.data.begin[shard];
@@ -88,15 +88,15 @@ TEST(WireReplica, HalvesLoseNothing) {
       (bf16 ? bf16_to_floats : fp16_to_floats)(packed.data(), floats->data(), packed.size());
     }
     const uint64_t full = gathered(sent.encode().value().payload).size();
-    (bf16 ? sent.request.as_bf16 : sent.request.as_fp16) = true;
+    (bf16 ? sent.request.push.as_bf16 : sent.request.push.as_fp16) = true;
     const auto encoded = sent.encode();
     const Buffer<std::byte> payload = gathered(encoded.value().payload);
     EXPECT_LT(payload.size(), full * 3 / 4);
     WireReplicate got;
     ASSERT_TRUE(
         decode_replicate(encoded.value().control, payload.span(), shape_of_life, &got).is_ok());
-    EXPECT_EQ(got.request.as_bf16, bf16);
-    EXPECT_EQ(got.request.as_fp16, !bf16);
+    EXPECT_EQ(got.request.push.as_bf16, bf16);
+    EXPECT_EQ(got.request.push.as_fp16, !bf16);
     EXPECT_EQ(0, std::memcmp(got.request.push.tables[0], sent.data.wide.data(),
                              sent.data.wide.size() * 4));
     EXPECT_EQ(0, std::memcmp(got.request.push.tables[1], sent.data.narrow.data(),
