@@ -25,8 +25,9 @@ struct RunArguments {
   // A cluster of local processes; 0 servers and workers: everything in this process.
   uint32_t servers = 0;
   uint32_t workers = 0;
-  std::string http;   // address of the coordinator's HTTP interface
-  std::string chaos;  // faults for tests (rpc/chaos.h)
+  std::string http;        // address of the coordinator's HTTP interface
+  std::string chaos;       // faults for tests (rpc/chaos.h)
+  bool drillable = false;  // roles obey <output>/cluster/faults.txt, which `flux drill` writes
 };
 
 // How the ends of a role's connections prove who they are.
@@ -49,21 +50,22 @@ struct CoordinatorArguments {
   std::string resume_command;
   std::string log;  // file for its lines with time and role; empty: <output>/cluster/logs
   int64_t supervisor = 0;
-  std::string chaos;
+  std::string chaos, faults;
 };
 
 struct ServerArguments {
   SecurityArguments security;
   std::string coordinator, listen, name;
   uint32_t threads = 0;  // of the network; 0: chosen
-  std::string chaos;
+  std::string chaos, faults;
+  std::string die_at;  // POINT:N (base/kill_point.h); empty: never
 };
 
 struct WorkerArguments {
   SecurityArguments security;
   std::string coordinator, name;
   JobArguments job;  // optional: its model must be the coordinator's
-  std::string chaos;
+  std::string chaos, faults;
 };
 
 // A job that runs somewhere: its file, its output folder, or its coordinator's HTTP address.

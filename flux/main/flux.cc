@@ -88,6 +88,8 @@ void add_run(CLI::App* app, Arguments* a, int* exit_code) {
       ->check(CLI::Range(1, 1000));
   run->add_option("--http", a->run.http, "status of a cluster, HOST:PORT (default: any port here)");
   run->add_option("--chaos", a->run.chaos, "faults of the network, for tests")->group("");
+  run->add_flag("--drillable", a->run.drillable,
+                "obey what flux drill writes into the output folder: partitions, kill points");
   run->callback([=] { *exit_code = run_command(a->run); });
 }
 
@@ -148,6 +150,7 @@ void add_coordinator(CLI::App* app, Arguments* a, int* exit_code) {
   command->add_option("--supervisor", to->supervisor, "who started it")->group("");
   command->add_option("--resume-command", to->resume_command, "how to go on")->group("");
   command->add_option("--chaos", to->chaos, "faults of the network, for tests")->group("");
+  command->add_option("--faults", to->faults, "file of faults, written by a drill")->group("");
   command->callback([=] { *exit_code = coordinator_command(*to); });
 }
 
@@ -162,6 +165,8 @@ void add_server_and_worker(CLI::App* app, Arguments* a, int* exit_code) {
       ->check(CLI::Range(0, 256));
   add_security(server, &a->server.security);
   server->add_option("--chaos", a->server.chaos, "faults of the network, for tests")->group("");
+  server->add_option("--faults", a->server.faults, "file of faults, written by a drill")->group("");
+  server->add_option("--die-at", a->server.die_at, "POINT:N, for tests: dies there")->group("");
   server->callback([=] { *exit_code = server_command(a->server); });
 
   CLI::App* worker = app->add_subcommand("worker", "train blocks of data: a role of a cluster");
@@ -175,6 +180,7 @@ void add_server_and_worker(CLI::App* app, Arguments* a, int* exit_code) {
   add_threads(worker, &a->worker.job);
   add_security(worker, &a->worker.security);
   worker->add_option("--chaos", a->worker.chaos, "faults of the network, for tests")->group("");
+  worker->add_option("--faults", a->worker.faults, "file of faults, written by a drill")->group("");
   worker->callback([=] { *exit_code = worker_command(a->worker); });
 }
 
