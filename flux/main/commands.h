@@ -92,6 +92,27 @@ struct StopArguments {
   uint32_t deadline_s = 300;
 };
 
+// Faults on purpose against a job that runs, or that the drill runs itself.
+struct DrillArguments {
+  TargetArguments target;
+  std::vector<std::string> kill, pause, oom, partition, drain, scale, at;  // main/drill_plan.h
+  std::string every = "30s", for_text;
+  std::string pause_for = "30s", partition_for = "5s", at_wait = "15s";
+  uint32_t times = 0;      // 0: until the job ends
+  uint32_t pass_max = 20;  // of kill points
+  double jitter = 0;
+  uint64_t seed = 1;
+  std::string out;       // folder for drill.json and timeline.svg; empty: the job's output
+  std::string baseline;  // summary.json of an undisturbed run
+  bool no_wait = false;  // end when the last fault is repaired, not with the job
+  bool quiet = false;    // only the end is told
+  bool run = false;      // start the job
+  bool fresh = false;
+  uint32_t servers = 2, workers = 2;
+  int threads = -1;
+  std::string job_log;  // file for the job's own output; empty: shown
+};
+
 struct CertsArguments {
   std::string out;
   std::string job = "flux";
@@ -132,6 +153,7 @@ int worker_command(const WorkerArguments& arguments);
 int status_command(const StatusArguments& arguments);
 int logs_command(const LogsArguments& arguments);
 int stop_command(const StopArguments& arguments);
+int drill_command(const DrillArguments& arguments);
 int certs_command(const CertsArguments& arguments);
 int gen_criteo_command(const GenArguments& arguments);
 

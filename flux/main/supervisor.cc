@@ -158,14 +158,15 @@ class Supervisor {
     return Status::ok();
   }
 
-  // What a drill asks of the next process of this name.
-  void add_kill_point(const Member& member, std::vector<std::string>* words) const {
+  // What a drill asks of the next process of this name, once.
+  void add_kill_point(const Member& member, std::vector<std::string>* words) {
     FaultFile file(folder_.faults_file());
-    for (const Faults::Start& start : file.at(steady_now_ns()).starts)
-      if (start.name == member.name)
-        words->insert(words->end(),
-                      {"--die-at",
-                       fmt::format("{}:{}", kill_point_name(start.order.point), start.order.pass)});
+    for (const Faults::Start& start : file.at(steady_now_ns()).starts) {
+      const auto order = fmt::format("{}:{}", kill_point_name(start.order.point), start.order.pass);
+      if (start.name != member.name || orders_[member.name] == order) continue;
+      orders_[member.name] = order;
+      words->insert(words->end(), {"--die-at", order});
+    }
   }
 
   void tick() {
@@ -302,9 +303,10 @@ class Supervisor {
   LocalPlatform platform_;
   std::optional<ProcessId> coordinator_;
   std::vector<Member> members_;
-  bool asked_ = false;  // the coordinator to stop
-  TimeNs ask_by_ = 0;   // then it is asked to; 0: no hurry
-  TimeNs end_by_ = 0;   // then it is killed; 0: no hurry
+  std::map<std::string, std::string> orders_;  // of a drill, by member: obeyed once
+  bool asked_ = false;                         // the coordinator to stop
+  TimeNs ask_by_ = 0;                          // then it is asked to; 0: no hurry
+  TimeNs end_by_ = 0;                          // then it is killed; 0: no hurry
   int code_ = 0;
   Status failure_;
 };
