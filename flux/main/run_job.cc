@@ -135,7 +135,7 @@ class EmbeddedRun {
     setup.lane.separate_dense = true;  // a call in this process costs nothing
     for (size_t i = 0; i < lanes.size(); ++i) {
       setup.lanes[i].executor = lanes[i];
-      setup.lanes[i].servers = {std::shared_ptr<ServerPort>(space, space->server())};
+      setup.lanes[i].reach = reach_fixed({std::shared_ptr<ServerPort>(space, space->server())});
     }
     return setup;
   }

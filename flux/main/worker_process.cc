@@ -1,6 +1,7 @@
 // `flux worker`: one control loop with the agent, and a thread with its own loop for each lane.
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -23,13 +24,54 @@ namespace {
 constexpr TimeNs kTick = 100 * kMillisecond;
 constexpr TimeNs kCallNs = 2 * kSecond;
 constexpr TimeNs kImpatientNs = 150 * kMillisecond;
+// Servers come back empty, at the address they had; the coordinator says when a life is over.
+constexpr TimeNs kStalePatience = 5 * kSecond;
+
+// Bytes to and from servers, those that are gone included. Threads: any.
+class Traffic {
+ public:
+  void add(const SocketChannel* socket) {
+    const std::lock_guard lock(mutex_);
+    open_.push_back(socket);
+  }
+  void remove(const SocketChannel* socket) {
+    const std::lock_guard lock(mutex_);
+    std::erase(open_, socket);
+    count(*socket, &gone_);
+  }
+  void sum(WorkerCost* cost) const {
+    const std::lock_guard lock(mutex_);
+    cost->bytes_sent = gone_.bytes_sent;
+    cost->bytes_received = gone_.bytes_received;
+    for (const SocketChannel* socket : open_) count(*socket, cost);
+  }
+
+ private:
+  static void count(const SocketChannel& socket, WorkerCost* cost) {
+    const RpcCounters counters = socket.counters();
+    cost->bytes_sent += counters.bytes_out;
+    cost->bytes_received += counters.bytes_in;
+  }
+  mutable std::mutex mutex_;
+  std::vector<const SocketChannel*> open_;
+  WorkerCost gone_;
+};
 
 // A lane's port to one server, and the channel it goes over.
 struct ReachedServer {
-  ReachedServer(OpenedChannel to, const ModelShape& shape, const RemoteServerOptions& options)
-      : opened(std::move(to)), port(opened.channel.get(), shape, options) {}
+  ReachedServer(OpenedChannel to, const ModelShape& shape, const RemoteServerOptions& options,
+                std::shared_ptr<Traffic> counted)
+      : opened(std::move(to)),
+        port(opened.channel.get(), shape, options),
+        traffic(std::move(counted)) {
+    traffic->add(opened.socket);
+  }
+  ~ReachedServer() { traffic->remove(opened.socket); }
+  ReachedServer(const ReachedServer&) = delete;
+  ReachedServer& operator=(const ReachedServer&) = delete;
   OpenedChannel opened;
   RemoteServer port;
+  std::shared_ptr<Traffic> traffic;
 };
 
 WorkerCost process_cost() {
@@ -48,6 +90,7 @@ class WorkerProcess {
     caller_.role = PeerRole::kWorker;
     caller_.name = arguments_.name;
     caller_.chaos = arguments_.chaos;
+    caller_.faults = arguments_.faults;
     FLUX_ASSIGN_OR_RETURN(caller_.security, security_options(arguments_.security));
     AgentOptions options;
     FLUX_RETURN_IF_ERROR(describe(&options));
@@ -98,19 +141,29 @@ class WorkerProcess {
     for (uint32_t i = 0; i < lanes.size(); ++i) {
       auto* loop = static_cast<IoLoop*>(lanes[i]);  // made so in run()
       setup.lanes[i].executor = loop;
-      for (size_t s = 0; s < reply.map.servers.size(); ++s) {
-        FLUX_ASSIGN_OR_RETURN(OpenedChannel opened,
-                              open_channel(loop, reply.map.servers[s], caller_,
-                                           (static_cast<uint64_t>(i) << 32) + s + 1));
-        const auto reached =
-            std::make_shared<ReachedServer>(std::move(opened), model_shape(role), wire);
-        reached_.push_back(reached);
-        setup.lanes[i].servers.emplace_back(reached, &reached->port);
-      }
+      setup.lanes[i].reach = reach(loop, i, model_shape(role), wire);
     }
     if (!caller_.chaos.empty()) be_impatient(&setup);
+    setup.lane.client.session.stale_patience_ns = kStalePatience;
     setup.cost = [this] { return cost(); };
     return setup;
+  }
+
+  // Runs on the lane's thread.
+  ReachServer reach(IoLoop* loop, uint32_t lane, ModelShape shape, RemoteServerOptions wire) {
+    return [this, loop, lane, shape = std::move(shape), wire](
+               ServerId server, const std::string& address) -> std::shared_ptr<ServerPort> {
+      auto opened = open_channel(loop, address, caller_,
+                                 (static_cast<uint64_t>(lane) << 32) + server + 1);
+      if (!opened.is_ok()) {
+        log_->say(fmt::format("cannot reach server {} at {}: {}", server, address,
+                              opened.status().message()));
+        return nullptr;
+      }
+      const auto reached =
+          std::make_shared<ReachedServer>(std::move(opened).value(), shape, wire, traffic_);
+      return {reached, &reached->port};
+    };
   }
 
   // With faults on purpose, waiting as for a real network would only make tests slow.
@@ -121,13 +174,7 @@ class WorkerProcess {
 
   WorkerCost cost() const {
     WorkerCost cost = process_cost();
-    for (const auto& weak : reached_) {
-      const auto reached = weak.lock();
-      if (!reached) continue;
-      const RpcCounters counters = reached->opened.socket->counters();
-      cost.bytes_sent += counters.bytes_out;
-      cost.bytes_received += counters.bytes_in;
-    }
+    traffic_->sum(&cost);
     return cost;
   }
 
@@ -143,7 +190,7 @@ class WorkerProcess {
   IoLoop loop_;
   OpenedChannel channel_;
   std::unique_ptr<RemoteJob> job_;
-  std::vector<std::weak_ptr<ReachedServer>> reached_;  // the lanes' own; for counters
+  const std::shared_ptr<Traffic> traffic_ = std::make_shared<Traffic>();
 };
 
 }  // namespace

@@ -368,11 +368,11 @@ Result<WorkerSetup> WorkerProcess::set_up(const JoinReply& joined) {
     LaneSetup one;
     one.executor = node_.get();
     FLUX_ASSIGN_OR_RETURN(one.net, Net::compile(context_->graph, {Precision::kFp32, 4, false}));
-    for (const std::string& address : joined.map.servers) {
+    one.reach = [this, shape](ServerId, const std::string& address) {
       const auto held = std::make_shared<HeldServer>(
           context_->net.connect(node_.get(), address, PeerRole::kWorker), shape);
-      one.servers.push_back(std::shared_ptr<ServerPort>(held, &held->server));
-    }
+      return std::shared_ptr<ServerPort>(held, &held->server);
+    };
     setup.lanes.push_back(std::move(one));
   }
   setup.open_dataset = [](const Geometry& geometry) -> Result<std::shared_ptr<const Dataset>> {

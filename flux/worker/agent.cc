@@ -84,12 +84,9 @@ Status WorkerAgent::build_lanes(WorkerSetup setup) {
     LaneSetup& one = setup.lanes[i];
     LaneOptions options = setup.lane;
     options.index = i;
-    std::vector<ServerPort*> servers;
-    for (const auto& port : one.servers) servers.push_back(port.get());
-    ports_.push_back(std::move(one.servers));
-    auto lane = std::make_shared<Lane>(options, one.executor, std::move(one.net), servers,
-                                       joined_.map.route, route_fetcher(one.executor), store_.get(),
-                                       mode_.get());
+    auto lane = std::make_shared<Lane>(options, one.executor, std::move(one.net), joined_.map,
+                                       std::move(one.reach), route_fetcher(one.executor),
+                                       store_.get(), mode_.get());
     store_->set_wake(i, [executor = one.executor, weak = std::weak_ptr<Lane>(lane)] {
       executor->post(0, [weak] {
         if (const auto woken = weak.lock()) woken->notify();
@@ -108,16 +105,41 @@ Status WorkerAgent::build_lanes(WorkerSetup setup) {
 // Called on a lane's thread; asks the coordinator here and answers there.
 FetchRoute WorkerAgent::route_fetcher(Executor* lane_executor) {
   return [weak = std::weak_ptr<int>(alive_), control = executor_, lane_executor,
-          this](const std::function<void(Result<ShardRoute>)>& done) {
+          this](const std::function<void(Result<ClusterMap>)>& done) {
     control->post(0, [weak, lane_executor, done, this] {
       if (!weak.lock()) return;
-      job_->map([lane_executor, done](const Result<ClusterMap>& map) {
-        Result<ShardRoute> route =
-            map.is_ok() ? Result<ShardRoute>(map.value().route) : Result<ShardRoute>(map.status());
-        lane_executor->post(0, [done, route] { done(route); });
+      map_waiting_.push_back([lane_executor, done](const Result<ClusterMap>& map) {
+        lane_executor->post(0, [done, map] { done(map); });
       });
+      fetch_map();
     });
   };
+}
+
+// One question at a time, whoever asks.
+void WorkerAgent::fetch_map() {
+  if (fetching_map_) return;
+  fetching_map_ = true;
+  job_->map(guard([this](const Result<ClusterMap>& map) {
+    fetching_map_ = false;
+    if (map.is_ok()) {
+      heard();
+      take_map(map.value());
+    }
+    for (const auto& tell : std::exchange(map_waiting_, {})) tell(map);
+  }));
+}
+
+void WorkerAgent::take_map(const ClusterMap& map) {
+  if (map.version < joined_.map.version) return;
+  const bool same = map.version == joined_.map.version && map.servers == joined_.map.servers &&
+                    map.route.epoch == joined_.map.route.epoch;
+  if (same) return;
+  joined_.map = map;
+  for (const auto& lane : lanes_)
+    lane->executor()->post(0, [weak = std::weak_ptr<Lane>(lane), map] {
+      if (const auto here = weak.lock(); here && !here->finished()) here->set_map(map);
+    });
 }
 
 void WorkerAgent::tick() {
@@ -143,24 +165,7 @@ void WorkerAgent::on_report(const Result<ReportAnswer>& result) {
   }
   heard();
   if (result.value().stop) stop("the job is stopping");
-  if (result.value().map_version > map_version_) refresh_map(result.value().map_version);
-}
-
-void WorkerAgent::refresh_map(uint64_t version) {
-  if (fetching_map_) return;
-  fetching_map_ = true;
-  job_->map(guard([this, version](const Result<ClusterMap>& map) {
-    fetching_map_ = false;
-    if (!map.is_ok()) return;
-    heard();
-    map_version_ = version;
-    if (map.value().route.epoch == joined_.map.route.epoch) return;
-    joined_.map = map.value();
-    for (const auto& lane : lanes_)
-      lane->executor()->post(0, [weak = std::weak_ptr<Lane>(lane), route = joined_.map.route] {
-        if (const auto here = weak.lock(); here && !here->finished()) here->set_route(route);
-      });
-  }));
+  if (result.value().map_version > joined_.map.version) fetch_map();
 }
 
 void WorkerAgent::give_up_on_coordinator() {

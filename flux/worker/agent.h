@@ -40,11 +40,11 @@ struct AgentOptions {
   bool report_auc = true;
 };
 
-// What one lane is built from. The ports live on the lane's executor.
+// What one lane is built from. Its ports are made on its executor.
 struct LaneSetup {
   Executor* executor = nullptr;
   std::unique_ptr<Net> net;
-  std::vector<std::shared_ptr<ServerPort>> servers;  // as ClusterMap::servers
+  ReachServer reach;
 };
 
 // What a worker costs, for its reports.
@@ -132,7 +132,8 @@ class WorkerAgent {
 
   void tick();
   void on_report(const Result<ReportAnswer>& result);
-  void refresh_map(uint64_t version);
+  void fetch_map();
+  void take_map(const ClusterMap& map);
   void heard() { heard_ns_ = executor_->now_ns(); }
   bool silent() const { return executor_->now_ns() - heard_ns_ > options_.silence_ns; }
   void give_up_on_coordinator();
@@ -161,8 +162,8 @@ class WorkerAgent {
   Phase phase_ = Phase::kJoining;
   TimeNs heard_ns_ = 0;
   JoinReply joined_;
-  uint64_t map_version_ = 0;
   bool fetching_map_ = false;
+  std::vector<std::function<void(const Result<ClusterMap>&)>> map_waiting_;
   uint32_t reports_out_ = 0;
   Status status_;
   std::string reason_;
@@ -171,7 +172,6 @@ class WorkerAgent {
   std::function<WorkerCost()> cost_;
   std::unique_ptr<BlockStore> store_;
   std::unique_ptr<WorkerMode> mode_;
-  std::vector<std::vector<std::shared_ptr<ServerPort>>> ports_;  // by lane
   std::vector<std::shared_ptr<Lane>> lanes_;
   size_t lanes_left_ = 0;
   std::vector<Slot> slots_;

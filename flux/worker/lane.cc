@@ -20,13 +20,13 @@ PsClientOptions with_model(PsClientOptions options, const Graph& graph) {
 }
 
 Lane::Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net,
-           std::vector<ServerPort*> servers, ShardRoute route, FetchRoute fetch_route,
-           BatchSource* source, WorkerMode* mode)
+           ClusterMap map, ReachServer reach, FetchRoute fetch_route, BatchSource* source,
+           WorkerMode* mode)
     : options_(std::move(options)),
       executor_(executor),
       net_(std::move(net)),
       source_(source),
-      client_(with_model(options_.client, net_->graph()), std::move(servers), std::move(route),
+      client_(with_model(options_.client, net_->graph()), std::move(map), std::move(reach),
               std::move(fetch_route), executor),
       host_(std::make_shared<LaneHost>()),
       no_keys_(options_.client.sparse_shards + 1, 0),

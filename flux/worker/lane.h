@@ -55,8 +55,8 @@ PsClientOptions with_model(PsClientOptions options, const Graph& graph);
 class Lane {
  public:
   Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net,
-       std::vector<ServerPort*> servers, ShardRoute route, FetchRoute fetch_route,
-       BatchSource* source, WorkerMode* mode);
+       ClusterMap map, ReachServer reach, FetchRoute fetch_route, BatchSource* source,
+       WorkerMode* mode);
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -74,7 +74,7 @@ class Lane {
   void notify();
   // On the lane's thread: ends at once with this status (or ok), whatever is in flight.
   void abort(Status status);
-  void set_route(ShardRoute route) { client_.set_route(std::move(route)); }
+  void set_map(ClusterMap map) { client_.set_map(std::move(map)); }
 
   uint32_t index() const { return options_.index; }
   Executor* executor() const { return executor_; }

@@ -37,6 +37,7 @@ PushWork single_push(const std::shared_ptr<LaneHost>& host, const BatchWorkPtr& 
   push.bytes = work->gradient_bytes();
   push.step = work->item.step;
   push.memory = work;
+  push.applied = [host] { host->wake(); };
   push.released = [host, work] { host->acknowledged(work); };
   return push;
 }

@@ -239,7 +239,7 @@ class Master final : public JobPort {
     reply.worker = by_boot[request.boot];
     reply.incarnation = kLife;
     reply.map.route = servers_->route;
-    reply.map.servers.resize(servers_->servers.size());
+    reply.map.servers.assign(servers_->servers.size(), "here");
     reply.report_every_ms = 50;
     post([done = std::move(done), reply] { done(reply); });
   }

@@ -38,8 +38,10 @@ WorkerSetup set_up(const Setting& run, const Data& data, const Servers& servers,
     LaneSetup lane;
     lane.executor = executor;
     lane.net = std::move(Net::compile(servers.graph, net)).value();
+    std::vector<std::shared_ptr<ServerPort>> ports;
     for (const auto& server : servers.servers)
-      lane.servers.push_back(std::make_shared<tiny::Straight>(server.get()));
+      ports.push_back(std::make_shared<tiny::Straight>(server.get()));
+    lane.reach = reach_fixed(std::move(ports));
     setup.lanes.push_back(std::move(lane));
   }
   setup.open_dataset = [&data](const Geometry&) {
