@@ -116,8 +116,7 @@ TEST(WireMessage, MarksSavesAndTotalsOfAServer) {
 }
 
 TEST(WireMessage, JoiningACoordinator) {
-  const JoinRequest join = round_trip(
-      JoinRequest{
+  const JoinRequest join = round_trip(JoinRequest{
       "worker-1", ~1ULL, 4, "host", 99, {{"shards", "8"}, {"tables.t.dim", kBytes}}, 0, {}});
   EXPECT_EQ(join.name, "worker-1");
   EXPECT_EQ(join.boot, ~1ULL);
@@ -263,7 +262,8 @@ void expect_refused_wire(const Wire& message, const std::string& says) {
 }
 
 TEST(WireMessage, ValuesThatNobodySends) {
-  for (const AdminCall& call : {AdminCall{1, 1, {2, 2}, {{}, {}}}, AdminCall{1, 1, {2, 1}, {{}, {}}}})
+  for (const AdminCall& call :
+       {AdminCall{1, 1, {2, 2}, {{}, {}}}, AdminCall{1, 1, {2, 1}, {{}, {}}}})
     expect_refused(CloseBelowRequest{call, 0}, Code::kInvalid, "at place 1; shards rise");
   expect_refused(CloseBelowRequest{{1, 1, {65544}, {{}}}, 0}, Code::kInvalid, "shard 65544");
   expect_refused(CloseBelowRequest{{1, 1, {1}, {}}, 0}, Code::kInvalid, "0 epochs");
