@@ -1,4 +1,5 @@
-// For tests of api/ only: a batch with gradients for a small model, and memory as a receiver has it.
+// For tests of api/ only: a batch with gradients for a small model, and memory as a receiver has
+// it.
 #pragma once
 
 #include <cstring>

@@ -82,8 +82,8 @@ TEST(WirePlaces, AssignSealCopyHoldings) {
   EXPECT_EQ(ask.name, "job");
   EXPECT_EQ(ask.term, 3U);
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    Holdings holdings{seed, seed + 1, seed == 0 ? kNoServer : 4U, some_states(seed),
-                      {{3, ~0ULL}, {4, 5}}, 3};
+    Holdings holdings{
+        seed, seed + 1, seed == 0 ? kNoServer : 4U, some_states(seed), {{3, ~0ULL}, {4, 5}}, 3};
     const Holdings got = round_trip(holdings);
     EXPECT_EQ(got.incarnation, seed);
     EXPECT_EQ(got.term, seed + 1);
@@ -111,10 +111,12 @@ TEST(WirePlaces, ManyShardsThatAreAlikeAreShort) {
 }
 
 TEST(WirePlaces, ValuesThatNobodySends) {
-  expect_refused<OpenJob>(encode_message(OpenJob{"", {}, 1, 0, 0, {}}), "a name and an incarnation");
+  expect_refused<OpenJob>(encode_message(OpenJob{"", {}, 1, 0, 0, {}}),
+                          "a name and an incarnation");
   expect_refused<OpenJob>(encode_message(OpenJob{"x", {}, 0, 0, 0, {}}),
                           "a name and an incarnation");
-  expect_refused<OpenJob>(encode_message(OpenJob{"x", {}, 1, 0, kNoServer, {}}), "server 4294967295");
+  expect_refused<OpenJob>(encode_message(OpenJob{"x", {}, 1, 0, kNoServer, {}}),
+                          "server 4294967295");
   expect_refused<HoldingsRequest>(encode_message(HoldingsRequest{"", 1}), "a name");
   expect_refused<CopyRequest>(encode_message(CopyRequest{{}, 1, ""}), "an address");
   expect_refused<CopyRequest>(encode_message(CopyRequest{{}, kNoServer, "x"}), "4294967295");

@@ -2,9 +2,9 @@
 //
 // Calls go over the channel that answered last. A call that ends with kUnavailable (it does not
 // answer, or says that it stands by) ends so for its caller too, and the next call goes over the
-// next channel, in turn: whoever repeats calls (client/retry_caller.h) finds the one that acts. With
-// one channel it does nothing.
-// Threads: as Channel. Ownership: it owns the channels. Failure: that of the channel used.
+// next channel, in turn: whoever repeats calls (client/retry_caller.h) finds the one that acts.
+// With one channel it does nothing. Threads: as Channel. Ownership: it owns the channels. Failure:
+// that of the channel used.
 #pragma once
 
 #include <cstdint>

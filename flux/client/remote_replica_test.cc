@@ -32,8 +32,7 @@ class Follower final : public Service {
   void handle(RpcRequest request, Responder respond) override {
     if (request.verb == static_cast<Verb>(ApiVerb::kInstall)) return install(request, &respond);
     WireReplicate got;
-    const Status status =
-        decode_replicate(request.control, request.payload, shape_of_life, &got);
+    const Status status = decode_replicate(request.control, request.payload, shape_of_life, &got);
     if (!status.is_ok()) return respond.fail(status);
     const ReplicateRequest& r = got.request;
     ReplicateReply reply;

@@ -194,7 +194,9 @@ TEST_F(CoordinatorServiceTest, EveryVerbOfAServerAndNoOthers) {
   EXPECT_EQ(joined.value().report_every_ms, 100U);
   EXPECT_EQ(master_.server_joins[0].address, "tcp:x:1");
   const auto report = [&](uint64_t boot) {
-    return result_of<bool>([&](auto done) { registry.report({2, boot, {4, 6}, 99}, std::move(done)); });
+    return result_of<bool>([&](auto done) {
+      registry.report({2, boot, {4, 6}, 99}, std::move(done));
+    });
   };
   EXPECT_TRUE(report(2).value());
   EXPECT_FALSE(report(1).value());

@@ -104,9 +104,8 @@ void ClientLink::on_broken(const Status& reason) {
   for (const auto& [id, call] : calls_)
     if (call.in_flight || refused || (!was_ready && is_impatient(call))) over.push_back(id);
   std::sort(over.begin(), over.end());
-  std::erase_if(waiting_, [&](uint64_t id) {
-    return std::binary_search(over.begin(), over.end(), id);
-  });
+  std::erase_if(waiting_,
+                [&](uint64_t id) { return std::binary_search(over.begin(), over.end(), id); });
   if (!waiting_.empty()) connect();
   fail_all(over, refused ? Status(reason.code(), last_failure_.message()) : last_failure_);
 }
