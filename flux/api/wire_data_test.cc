@@ -44,6 +44,7 @@ TEST_P(PushOfShards, ArrivesInPlaceAndUnchanged) {
   EXPECT_EQ(r.claim.ids, data.push.claim.ids);
   EXPECT_EQ(r.claim.verdict, Verdict::kApplied);
   EXPECT_EQ(r.examples, 100U);
+  EXPECT_EQ(r.lr_scale, 1);
   EXPECT_EQ(r.step, nullptr);
   EXPECT_EQ(std::vector<ShardId>(r.shards.begin(), r.shards.end()), shards);
   EXPECT_EQ(std::vector<ShardEpoch>(r.epochs.begin(), r.epochs.end()), data.epochs);

@@ -35,17 +35,21 @@ void expect_call(const AdminCall& call) {
 }
 
 TEST(WireMessage, LoadsAndPassesOfAServer) {
-  const LoadRequest load{kCall, {"some/" + kBytes, 12, {{4, "shard-00004", 99, ~0ULL}}, 3}};
+  const ShardToLoad shard{4,
+                          "shard-00004.changes",
+                          99,
+                          ~0ULL,
+                          31,
+                          32,
+                          {{10, "shard-00004", 7, 8, 9, 10}, {11, "changes", 1, 2, 3, 4}}};
+  const LoadRequest load{kCall, {"some/" + kBytes, 12, {shard}, 3}};
   const LoadRequest loaded = round_trip(load);
   expect_call(loaded.call);
   EXPECT_EQ(loaded.load.folder, load.load.folder);
   EXPECT_EQ(loaded.load.number, 12U);
   EXPECT_EQ(loaded.load.closed_below, 3U);
   ASSERT_EQ(loaded.load.shards.size(), 1U);
-  EXPECT_EQ(loaded.load.shards[0].shard, 4U);
-  EXPECT_EQ(loaded.load.shards[0].name, "shard-00004");
-  EXPECT_EQ(loaded.load.shards[0].bytes, 99U);
-  EXPECT_EQ(loaded.load.shards[0].hash, ~0ULL);
+  EXPECT_EQ(loaded.load.shards[0], shard);
 
   const OpenPassRequest pass = round_trip(OpenPassRequest{kCall, 6, 7});
   expect_call(pass.call);
@@ -80,7 +84,7 @@ TEST(WireMessage, MarksSavesAndTotalsOfAServer) {
   EXPECT_EQ(save.folder, "folder");
   EXPECT_EQ(save.number, 8U);
   EXPECT_EQ(save.committed, 7U);
-  const SaveReply saved = round_trip(SaveReply{{{1, "a", 2, 3, 4, 5, 6}}});
+  const SaveReply saved = round_trip(SaveReply{{{1, "a", 2, 3, 4, 5, 6, true, 7, 8}}});
   ASSERT_EQ(saved.shards.size(), 1U);
   EXPECT_EQ(saved.shards[0].shard, 1U);
   EXPECT_EQ(saved.shards[0].name, "a");
@@ -89,6 +93,9 @@ TEST(WireMessage, MarksSavesAndTotalsOfAServer) {
   EXPECT_EQ(saved.shards[0].op, 4U);
   EXPECT_EQ(saved.shards[0].stream_hash, 5U);
   EXPECT_EQ(saved.shards[0].rows, 6U);
+  EXPECT_TRUE(saved.shards[0].incremental);
+  EXPECT_EQ(saved.shards[0].base_op, 7U);
+  EXPECT_EQ(saved.shards[0].base_stream_hash, 8U);
   const TotalsRequest ask = round_trip(TotalsRequest{kCall, true, {{10, 2}, {20, 3}}});
   expect_call(ask.call);
   EXPECT_TRUE(ask.rows);
@@ -200,7 +207,7 @@ void expect_some_report(const WorkerReport& r) {
 }
 
 TEST(WireMessage, LeasesAndReports) {
-  LeaseRequest lease{1, 2, 3, {batch(4, 5, 6)}, {}};
+  LeaseRequest lease{1, 2, 3, {batch(4, 5, 6)}, {}, {{batch(8, 1, 2), kBytes}}};
   lease.evaluated.push_back({batch(7, 0, 1), 2.5, {1, 2}, {3, 4}, {5, 6}});
   const LeaseRequest got = round_trip(lease);
   EXPECT_EQ(got.worker, 1U);
@@ -214,7 +221,12 @@ TEST(WireMessage, LeasesAndReports) {
   EXPECT_EQ(got.evaluated[0].positive, (std::vector<uint32_t>{3, 4}));
   EXPECT_EQ(got.evaluated[0].negative, (std::vector<uint32_t>{5, 6}));
 
-  LeaseAnswer answer{LeaseAnswer::Kind::kEvaluate, {{1, 2, 3, 4}, 32, 5, 6}, ~0ULL, {}, 7, "why"};
+  ASSERT_EQ(got.refused.size(), 1U);
+  EXPECT_EQ(got.refused[0].id, batch(8, 1, 2));
+  EXPECT_EQ(got.refused[0].reason, kBytes);
+
+  LeaseAnswer answer{
+      LeaseAnswer::Kind::kEvaluate, {{1, 2, 3, 4}, 32, 5, 6}, ~0ULL, {}, 0.3F, 7, "why"};
   answer.round = {8, {{{1, 2, 3, 4}, 32, ~0U}, {{1, 2, 3, 5}, 1, 0}}, 3};
   const LeaseAnswer a = round_trip(answer);
   EXPECT_EQ(a.kind, answer.kind);
@@ -224,6 +236,8 @@ TEST(WireMessage, LeasesAndReports) {
   EXPECT_EQ(a.lease.attempt, 6U);
   EXPECT_EQ(a.geometry, ~0ULL);
   EXPECT_EQ(a.round, answer.round);
+  EXPECT_EQ(a.lr_scale, 0.3F);
+  EXPECT_EQ(round_trip(LeaseAnswer{}).lr_scale, 1);
   EXPECT_EQ(a.wait_ms, 7U);
   EXPECT_EQ(a.reason, "why");
 
@@ -267,8 +281,14 @@ TEST(WireMessage, ValuesThatNobodySends) {
     expect_refused(CloseBelowRequest{call, 0}, Code::kInvalid, "at place 1; shards rise");
   expect_refused(CloseBelowRequest{{1, 1, {65544}, {{}}}, 0}, Code::kInvalid, "shard 65544");
   expect_refused(CloseBelowRequest{{1, 1, {1}, {}}, 0}, Code::kInvalid, "0 epochs");
-  for (const char* name : {"", "..", ".hidden", "a/b", "/etc/passwd"})
-    expect_refused(LoadRequest{{}, {"f", 1, {{0, name, 1, 1}}, 0}}, Code::kInvalid, "is called");
+  for (const char* name : {"", "..", ".hidden", "a/b", "/etc/passwd"}) {
+    expect_refused(LoadRequest{{}, {"f", 1, {{0, name, 1, 1, 0, 0}}, 0}}, Code::kInvalid,
+                   "is called");
+    const ShardToLoad chained{0, "good", 1, 1, 0, 0, {{1, name, 1, 1, 1, 1}}};
+    expect_refused(LoadRequest{{}, {"f", 1, {chained}, 0}}, Code::kInvalid, "is called");
+  }
+  const ShardToLoad longest{0, "good", 1, 1, 0, 0, std::vector<FileToLoad>(65)};
+  expect_refused(LoadRequest{{}, {"f", 1, {longest}, 0}}, Code::kInvalid, "65 files");
   expect_refused(OpenPassRequest{{}, 2, 0}, Code::kInvalid, "without a geometry");
   expect_refused(MarkedRequest{{}, {}, kBlocksPerSectionMax + 1, false}, Code::kInvalid, "blocks");
   expect_refused(MarkRequest{{}, 1, {}, Verdict::kApplied}, Code::kInvalid, "verdict 0");
@@ -276,16 +296,20 @@ TEST(WireMessage, ValuesThatNobodySends) {
   expect_refused(MarkRequest{{}, 1, {{{}, 3, 3}}, Verdict::kLost}, Code::kInvalid, "batch 3 of");
   expect_refused(MarkRequest{{}, 1, {{{}, 0, 33}}, Verdict::kLost}, Code::kInvalid, "block of 33");
   expect_refused(MarkRequest{{}, 1, {{{}, 0, 0}}, Verdict::kLost}, Code::kInvalid, "block of 0");
-  expect_refused(SaveReply{{{65544, "a", 0, 0, 0, 0, 0}}}, Code::kInvalid, "shard 65544");
+  expect_refused(SaveReply{{{65544, "a", 0, 0, 0, 0, 0, false, 0, 0}}}, Code::kInvalid,
+                 "shard 65544");
   expect_refused(JoinRequest{"", 1, 1, "", 0, {}, 0, {}}, Code::kInvalid, "a name");
   expect_refused(JoinRequest{"w", 1, 0, "", 0, {}, 0, {}}, Code::kInvalid, "0 lanes");
   expect_refused(JoinRequest{"w", 1, 5000, "", 0, {}, 0, {}}, Code::kInvalid, "5000 lanes");
   expect_refused(ServerJoin{"s", 1, "", "", 0}, Code::kInvalid, "an address");
-  LeaseRequest uneven{1, 0, 1, {}, {{batch(0, 0, 1), 0, {1, 2}, {1}, {1, 2}}}};
+  LeaseRequest uneven{1, 0, 1, {}, {{batch(0, 0, 1), 0, {1, 2}, {1}, {1, 2}}}, {}};
   expect_refused(uneven, Code::kInvalid, "2 buckets, 1 positive");
   LeaseAnswer lease;
   lease.lease.batches = 33;
   expect_refused(lease, Code::kInvalid, "33 batches");
+  lease = {};
+  lease.lr_scale = -1;
+  expect_refused(lease, Code::kInvalid, "scaled by -1");
   lease = {};
   lease.kind = static_cast<LeaseAnswer::Kind>(4);
   expect_refused(lease, Code::kInvalid, "kind 4");
@@ -317,7 +341,7 @@ TEST(WireMessage, ValuesThatNobodySends) {
 
 // Every prefix and many flipped bits of every kind of message end in a Status, never worse.
 TEST(WireMessage, DamagedBytesAreRefusedOrReadAsSomethingElse) {
-  LeaveRequest leave{{1, 2, 3, {batch(4, 5, 6)}, {}}, some_report(), Status(Code::kIo, "x")};
+  LeaveRequest leave{{1, 2, 3, {batch(4, 5, 6)}, {}, {}}, some_report(), Status(Code::kIo, "x")};
   leave.last.evaluated.push_back({batch(7, 0, 1), 2.5, {1, 2}, {3, 4}, {5, 6}});
   const std::string good = encode_message(leave);
   Random random(3);

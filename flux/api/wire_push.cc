@@ -73,6 +73,7 @@ Status put_claim(const PushRequest& request, const ModelShape& shape, wire::Push
   put_batches(request.claim.ids, out->mutable_ids());
   out->set_verdict(static_cast<uint32_t>(request.claim.verdict));
   out->set_examples(request.examples);
+  if (request.lr_scale != 1) out->set_lr_scale(request.lr_scale);
   out->mutable_shards()->Assign(request.shards.begin(), request.shards.end());
   put_epochs(request.epochs, out->mutable_epochs(), out->mutable_epoch_of());
   if (request.step != nullptr) {
@@ -150,6 +151,7 @@ Status WirePush::take_claim(const char* verb, const wire::Push& in) {
   request.claim.geometry = in.geometry();
   request.claim.verdict = static_cast<Verdict>(in.verdict());
   request.examples = in.examples();
+  FLUX_RETURN_IF_ERROR(take_lr_scale(verb, in.lr_scale(), &request.lr_scale));
   if (in.has_step()) {
     step_ = {in.step().round(), in.step().step(), {}, in.step().examples()};
     FLUX_RETURN_IF_ERROR(take_batches(in.step().ids(), "step of a push", &step_.ids));

@@ -3,6 +3,7 @@
 #include "flux/api/wire_replica.h"
 
 #include <cstring>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -38,6 +39,7 @@ struct Forward {
 TEST(WireReplica, RowsArriveInPlaceAsThoseOfAPush) {
   Forward sent({1, 2, 5, 9});
   sent.data.epochs[2] = {3, 4};
+  sent.request.push.lr_scale = 0.7F;
   const auto encoded = sent.encode();
   ASSERT_TRUE(encoded.is_ok()) << encoded.status().message();
   // The same spans of the sender's arrays as a push of these shards.
@@ -61,6 +63,7 @@ TEST(WireReplica, RowsArriveInPlaceAsThoseOfAPush) {
   EXPECT_EQ(r.push.claim.ids, sent.data.push.claim.ids);
   EXPECT_EQ(r.push.claim.geometry, 77U);
   EXPECT_EQ(r.push.examples, 100U);
+  EXPECT_EQ(r.push.lr_scale, 0.7F);
   EXPECT_FALSE(r.push.as_bf16 || r.push.as_fp16);
   EXPECT_TRUE(lies_in(r.push.keys.keys, payload) && lies_in(r.push.tables[0], payload));
   for (const ShardId shard : {1U, 2U, 5U}) {
@@ -160,6 +163,8 @@ TEST(WireReplica, ForwardsAreRefusedWithWhatIsWrong) {
   says([](auto* m) { m->set_kind(0); }, "operation 0");
   says([](auto* m) { m->set_kind(4); }, "operation 4");
   says([](auto* m) { m->mutable_push()->set_verdict(4); }, "replicate: verdict 4");
+  for (const float scale : {-1.0F, 2e6F, std::numeric_limits<float>::quiet_NaN()})
+    says([scale](auto* m) { m->mutable_push()->set_lr_scale(scale); }, "scaled by");
   says([](auto* m) { m->mutable_push()->set_verdict(1); }, "rows with an operation that has none");
   says([](auto* m) { m->set_kind(2); }, "rows with an operation that has none");
   says([](auto* m) { m->mutable_ops()->RemoveLast(); }, "2 ops and 3 hashes for 3 shards");
