@@ -36,13 +36,13 @@ ShardAnswer Server::push_one(const PushRequest& request, size_t i) {
   if (answer.answer != Answer::kApplied) return answer;
   if (request.claim.verdict == Verdict::kApplied) {
     if (shard.dense) {
-      shard.dense->push(dense_of(request, shard), request.examples);
+      shard.dense->push(dense_of(request, shard), request.examples, request.lr_scale);
     } else if (const uint32_t begin = request.keys.begin[id]; true) {
       const uint32_t n = request.keys.begin[id + 1] - begin;
       for (size_t t = 0; t < shard.tables.size() && n > 0; ++t)
         shard.tables[t].push({request.keys.keys + begin, n},
                              request.tables[t] + static_cast<size_t>(begin) * dims_[t],
-                             request.counts + begin);
+                             request.counts + begin, request.lr_scale);
     }
   }
   answer.op = shard.replica.commit(request.claim, hash);

@@ -101,6 +101,9 @@ uint64_t Server::apply_pour(Shard* shard, const SyncPour& pour, SyncMerger* merg
   const auto request_of = [](const SyncPour::Share& share) -> const PushRequest& {
     return static_cast<const SyncPush*>(share.ticket.push.get())->request;
   };
+  LrScaleMean scale;
+  for (const SyncPour::Share& share : pour.shares)
+    scale.add(request_of(share).lr_scale, share.examples);
   if (shard->dense) {
     uint64_t examples = 0;
     merger->begin_dense(shard->dense_size);
@@ -108,7 +111,7 @@ uint64_t Server::apply_pour(Shard* shard, const SyncPour& pour, SyncMerger* merg
       merger->add_dense(dense_of(request_of(share), *shard), share.weight);
       examples += share.examples;
     }
-    shard->dense->push(merger->dense(), examples);
+    shard->dense->push(merger->dense(), examples, scale.value());
     return shard->replica.commit(pour.claim, merger->dense_hash());
   }
   const ShardId id = shard->replica.shard();
@@ -125,7 +128,7 @@ uint64_t Server::apply_pour(Shard* shard, const SyncPour& pour, SyncMerger* merg
                      request.counts + begin, request.tables, begin, share.weight);
   }
   for (size_t t = 0; t < shard->tables.size() && keys_max > 0; ++t)
-    shard->tables[t].push(merger->keys(), merger->table(t), merger->counts());
+    shard->tables[t].push(merger->keys(), merger->table(t), merger->counts(), scale.value());
   return shard->replica.commit(pour.claim, merger->rows_hash());
 }
 

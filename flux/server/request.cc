@@ -31,6 +31,7 @@ const float* Server::dense_of(const PushRequest& request, const Shard& shard) co
 
 bool Server::gradient_is_good(const PushRequest& request, ShardId id) const {
   if (request.claim.verdict != Verdict::kApplied) return true;  // it has none
+  if (!is_lr_scale(request.lr_scale)) return false;
   const Shard& shard = *shards_[id];
   if (shard.dense) return dense_of(request, shard) != nullptr;
   if (!keys_are_good(request.keys, id)) return false;

@@ -280,13 +280,13 @@ void WorkerAgent::say_goodbye(TimeNs backoff) {
   last.worker = joined_.worker;
   FinishedBatches told;
   if (store_) told = store_->take_finished();
-  const auto tell = [&last](const auto& some) {
-    last.applied.insert(last.applied.end(), some.applied.begin(), some.applied.end());
-    last.evaluated.insert(last.evaluated.end(), some.evaluated.begin(), some.evaluated.end());
-  };
-  for (const Slot& slot : slots_)
-    if (slot.open) tell(slot.request), tell(slot.extra);
-  tell(told);
+  for (const Slot& slot : slots_) {
+    if (!slot.open) continue;
+    FinishedBatches{slot.request.applied, slot.request.evaluated, slot.request.refused}.add_to(
+        &last);
+    slot.extra.add_to(&last);
+  }
+  told.add_to(&last);
   job_->leave(
       last, report(), status_, guard([this, told, backoff](const Status& status) {
         if (phase_ == Phase::kOver) return;

@@ -57,10 +57,13 @@ void WorkerAgent::store_changed() {
   const Status failure = store_->failure();
   if (!failure.is_ok()) return fail(failure);
   pump();
-  // The coordinator may hold our request until it knows what we have just finished.
-  if (rejoining_ || !store_->waits_to_tell()) return;
+  // The coordinator may hold our request until it knows what we have just finished; a refused
+  // batch may hold up other workers until its verdict.
+  const bool refused = store_->refused_to_tell();
+  if (rejoining_ || phase_ != Phase::kTraining || (!refused && !store_->waits_to_tell())) return;
   for (uint32_t q = 0; q < slots_.size(); ++q)
     if (slots_[q].open) return send_lease(q, true);
+  if (refused && store_->begin_telling(0)) send_lease(0, false);
 }
 
 // How much is leased ahead follows how fast the lanes are.
@@ -99,18 +102,12 @@ void WorkerAgent::send_lease(uint32_t queue, bool repeat) {
     slot.request.worker = joined_.worker;
     slot.request.lane = queue;
     slot.request.seq = slot.seq;
-    slot.request.applied = std::move(told.applied);
-    slot.request.evaluated = std::move(told.evaluated);
+    told.add_to(&slot.request);
   }
   LeaseRequest request = slot.request;
   if (repeat) {
-    slot.extra.applied.insert(slot.extra.applied.end(), told.applied.begin(), told.applied.end());
-    slot.extra.evaluated.insert(slot.extra.evaluated.end(), told.evaluated.begin(),
-                                told.evaluated.end());
-    request.applied.insert(request.applied.end(), slot.extra.applied.begin(),
-                           slot.extra.applied.end());
-    request.evaluated.insert(request.evaluated.end(), slot.extra.evaluated.begin(),
-                             slot.extra.evaluated.end());
+    slot.extra.add(std::move(told));
+    slot.extra.add_to(&request);
   }
   slot.sent_ns = executor_->now_ns();
   const uint64_t call = ++slot.call;
@@ -263,6 +260,7 @@ void WorkerAgent::open_in_cut(const Waiting& waiting, const std::shared_ptr<cons
   opened->block.lease = answer.lease;
   opened->block.evaluate = answer.kind == LeaseAnswer::Kind::kEvaluate;
   opened->block.geometry = answer.geometry;
+  opened->block.lr_scale = answer.lr_scale;
   const auto work = [opened, data, round = answer] {
     const BlockId& id = opened->block.lease.id;
     // Test data has no epochs: its order is that of the records.

@@ -14,6 +14,18 @@ uint32_t batches_of(const BlockLease& lease) {
 
 }  // namespace
 
+void FinishedBatches::add(FinishedBatches more) {
+  std::move(more.applied.begin(), more.applied.end(), std::back_inserter(applied));
+  std::move(more.evaluated.begin(), more.evaluated.end(), std::back_inserter(evaluated));
+  std::move(more.refused.begin(), more.refused.end(), std::back_inserter(refused));
+}
+
+void FinishedBatches::add_to(LeaseRequest* request) const {
+  request->applied.insert(request->applied.end(), applied.begin(), applied.end());
+  request->evaluated.insert(request->evaluated.end(), evaluated.begin(), evaluated.end());
+  request->refused.insert(request->refused.end(), refused.begin(), refused.end());
+}
+
 BlockStore::BlockStore(const BlockStoreOptions& options)
     : options_(options), wake_(options.lanes), queues_(options.by_lane ? options.lanes : 1) {}
 
@@ -83,6 +95,7 @@ BatchSource::Next BlockStore::next(uint32_t lane, BatchItem* out) {
   out->id = BatchId{block.lease.id, batch, static_cast<uint8_t>(block.lease.batches)};
   out->evaluate = block.evaluate;
   out->geometry = block.geometry;
+  out->lr_scale = block.lr_scale;
   out->reader = block.reader;
   out->step = block.steps.empty() ? nullptr : block.steps[batch];
   const bool signal = should_signal(&queue);
@@ -97,17 +110,21 @@ bool BlockStore::dry() const {
                      [this](const Queue& queue) { return holds_nothing(queue); });
 }
 
-void BlockStore::finish(bool evaluate, const BatchId& id) {
+// A batch in hand is done with; `refused`: nothing of it is applied.
+void BlockStore::finish(bool evaluate, const BatchId& id, bool refused) {
   const auto held = held_.find({evaluate, id.block});
   if (held == held_.end()) return;
-  held->second.block.applied |= 1U << id.batch;
+  if (refused)
+    held->second.todo &= ~(1U << id.batch);
+  else
+    held->second.block.applied |= 1U << id.batch;
   if ((held->second.todo & ~held->second.block.applied) == 0) held_.erase(held);
 }
 
 void BlockStore::applied(uint32_t lane, const BatchId& id) {
   std::unique_lock lock(mutex_);
   finished_.applied.push_back(id);
-  finish(false, id);
+  finish(false, id, false);
   --queues_[queue_of(lane)].unfinished;
   const bool signal = should_signal(&queues_[queue_of(lane)]) || quiet();
   lock.unlock();
@@ -116,12 +133,22 @@ void BlockStore::applied(uint32_t lane, const BatchId& id) {
 
 void BlockStore::evaluated(uint32_t lane, EvalReport report) {
   std::unique_lock lock(mutex_);
-  finish(true, report.id);
+  finish(true, report.id, false);
   finished_.evaluated.push_back(std::move(report));
   --queues_[queue_of(lane)].unfinished;
   const bool signal = should_signal(&queues_[queue_of(lane)]) || quiet();
   lock.unlock();
   if (signal && changed_) changed_();
+}
+
+void BlockStore::refused(uint32_t lane, const BatchId& id, std::string reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    finished_.refused.push_back({id, std::move(reason)});
+    finish(false, id, true);
+    --queues_[queue_of(lane)].unfinished;
+  }
+  if (changed_) changed_();
 }
 
 void BlockStore::failed(uint32_t, const Status& status) {
@@ -139,6 +166,13 @@ bool BlockStore::begin_lease(uint32_t queue) {
   q.signalled = false;
   if (!wants_lease(q)) return false;
   q.leasing = true;
+  return true;
+}
+
+bool BlockStore::begin_telling(uint32_t queue) {
+  const std::lock_guard lock(mutex_);
+  if (queues_[queue].leasing || stopping()) return false;
+  queues_[queue].leasing = true;
   return true;
 }
 
@@ -223,10 +257,7 @@ FinishedBatches BlockStore::take_finished() {
 
 void BlockStore::put_back(FinishedBatches finished) {
   const std::lock_guard lock(mutex_);
-  finished_.applied.insert(finished_.applied.end(), finished.applied.begin(),
-                           finished.applied.end());
-  std::move(finished.evaluated.begin(), finished.evaluated.end(),
-            std::back_inserter(finished_.evaluated));
+  finished_.add(std::move(finished));
 }
 
 bool BlockStore::waits_to_tell() const {
@@ -249,6 +280,11 @@ std::vector<HeldBlock> BlockStore::held() const {
 uint64_t BlockStore::handed_out() const {
   const std::lock_guard lock(mutex_);
   return handed_out_;
+}
+
+bool BlockStore::refused_to_tell() const {
+  const std::lock_guard lock(mutex_);
+  return !finished_.refused.empty();
 }
 
 Status BlockStore::failure() const {

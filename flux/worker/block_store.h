@@ -32,6 +32,7 @@ struct OpenBlock {
   BlockLease lease;
   bool evaluate = false;
   uint64_t geometry = 0;
+  float lr_scale = 1;  // of the lease
   std::shared_ptr<const BlockReader> reader;
   std::vector<std::shared_ptr<const SyncStep>> steps;  // sync: by batch
 };
@@ -48,7 +49,10 @@ struct BlockStoreOptions {
 struct FinishedBatches {
   std::vector<BatchId> applied;
   std::vector<EvalReport> evaluated;
-  bool empty() const { return applied.empty() && evaluated.empty(); }
+  std::vector<RefusedBatch> refused;
+  bool empty() const { return applied.empty() && evaluated.empty() && refused.empty(); }
+  void add(FinishedBatches more);
+  void add_to(LeaseRequest* request) const;
 };
 
 class BlockStore final : public BatchSource {
@@ -64,6 +68,7 @@ class BlockStore final : public BatchSource {
   bool dry() const override;
   bool stopping() const override { return stopping_.load(std::memory_order_relaxed); }
   void applied(uint32_t lane, const BatchId& id) override;
+  void refused(uint32_t lane, const BatchId& id, std::string reason) override;
   void evaluated(uint32_t lane, EvalReport report) override;
   void failed(uint32_t lane, const Status& status) override;
 
@@ -71,6 +76,8 @@ class BlockStore final : public BatchSource {
   uint32_t queues() const { return static_cast<uint32_t>(queues_.size()); }
   // True if a lease is wanted and none is under way; then one is, until lease_over().
   bool begin_lease(uint32_t queue);
+  // The same without a wish: a lease is asked for because something must be told now.
+  bool begin_telling(uint32_t queue);
   void lease_over(uint32_t queue);
   // So many batches are to be leased ahead, those that are open included.
   void set_target(uint32_t batches);
@@ -93,6 +100,9 @@ class BlockStore final : public BatchSource {
   // Leased and not finished, whether begun or not.
   std::vector<HeldBlock> held() const;
   uint64_t handed_out() const;  // batches so far
+  // A batch was refused and the coordinator is not told yet. In sync mode other workers wait for
+  // its verdict, so the agent does not wait for a lease to be wanted.
+  bool refused_to_tell() const;
   // The first failure of a lane.
   Status failure() const;
 
@@ -121,7 +131,7 @@ class BlockStore final : public BatchSource {
   bool wants_lease(const Queue& queue) const;
   bool wants_open(const Queue& queue) const;
   bool holds_nothing(const Queue& queue) const;
-  void finish(bool evaluate, const BatchId& id);
+  void finish(bool evaluate, const BatchId& id, bool refused);
   // Whether the agent has to look; with the lock held.
   bool should_signal(Queue* queue);
   bool quiet() const;
