@@ -50,6 +50,7 @@ void PsClient::State::send_push(PushAction* action) {
   request.tables = work.tables;
   request.dense = work.dense;
   request.examples = work.examples;
+  request.lr_scale = work.lr_scale;
   request.step = work.step.get();
   const std::vector<BatchId>& ids = sent->action.ids;
   if (ids.size() < work.ids.size()) {

@@ -34,14 +34,54 @@ void WorkerAgent::join() {
                if (reply.is_ok() && reply.value().waits.empty()) return set_up_lanes(reply.value());
                if (!reply.is_ok() && reply.status().code() != Code::kUnavailable)
                  return fail(reply.status());
-               if (!reply.is_ok() && silent())
+               if (!reply.is_ok() && silent(options_.first_answer_ns))
                  return fail(error(
                      Code::kUnavailable, "{} did not answer for {:.0f} s: {}", options_.coordinator,
-                     static_cast<double>(options_.silence_ns) * 1e-9, reply.status().message()));
+                     static_cast<double>(options_.first_answer_ns) * 1e-9,
+                     reply.status().message()));
                executor_->post(options_.retry_ns, guard([this] {
                                  if (phase_ == Phase::kJoining) join();
                                }));
              }));
+}
+
+// The coordinator does not know us. The lanes go on with what they have; nothing is asked or told
+// under a number that may be somebody else's now.
+void WorkerAgent::rejoin() {
+  if (rejoining_ || (phase_ != Phase::kTraining && phase_ != Phase::kEnding)) return;
+  rejoining_ = true;
+  JoinRequest request = options_.join;
+  request.incarnation = joined_.incarnation;
+  if (store_) request.held = store_->held();
+  job_->join(std::move(request),
+             guard([this](const Result<JoinReply>& reply) { rejoined(reply); }));
+}
+
+void WorkerAgent::rejoined(const Result<JoinReply>& reply) {
+  rejoining_ = false;
+  if (phase_ != Phase::kTraining && phase_ != Phase::kEnding) return;
+  if (!reply.is_ok() && reply.status().code() != Code::kUnavailable) return fail(reply.status());
+  if (reply.is_ok()) heard();
+  if (!reply.is_ok() || !reply.value().waits.empty()) {
+    rejoining_ = true;
+    executor_->post(rejoin_backoff_ns_, guard([this] {
+                      rejoining_ = false;
+                      rejoin();
+                    }));
+    rejoin_backoff_ns_ = std::min(std::max(rejoin_backoff_ns_ * 2, options_.retry_ns), kBackoffMax);
+    return;
+  }
+  if (reply.value().incarnation != joined_.incarnation)
+    return fail(Status(Code::kStale, "the job was started anew; this worker belongs to its past"));
+  rejoin_backoff_ns_ = 0;
+  joined_.worker = reply.value().worker;
+  joined_.report_every_ms = reply.value().report_every_ms;
+  take_map(reply.value().map);
+  for (uint32_t q = 0; q < slots_.size(); ++q) {
+    slots_[q].request.worker = joined_.worker;
+    if (slots_[q].open && phase_ == Phase::kTraining) send_lease(q, true);
+  }
+  pump();
 }
 
 void WorkerAgent::set_up_lanes(const JoinReply& reply) {
@@ -144,12 +184,14 @@ void WorkerAgent::take_map(const ClusterMap& map) {
 
 void WorkerAgent::tick() {
   if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
-  if (silent()) give_up_on_coordinator();
-  if (reports_out_ < kReportsOutMax) {
+  if (silent(options_.silence_ns)) give_up_on_coordinator();
+  measure_rate();
+  if (reports_out_ < kReportsOutMax && !rejoining_) {
     ++reports_out_;
-    job_->report(joined_.worker, report(), guard([this](const Result<ReportAnswer>& result) {
+    job_->report(joined_.worker, report(),
+                 guard([this, worker = joined_.worker](const Result<ReportAnswer>& result) {
                    --reports_out_;
-                   on_report(result);
+                   if (worker == joined_.worker) on_report(result);
                  }));
   }
   repeat_leases();
@@ -160,6 +202,7 @@ void WorkerAgent::tick() {
 void WorkerAgent::on_report(const Result<ReportAnswer>& result) {
   if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
   if (!result.is_ok()) {
+    if (result.status().code() == Code::kStale) return rejoin();
     if (result.status().code() != Code::kUnavailable) fail(result.status());
     return;
   }
@@ -237,13 +280,13 @@ void WorkerAgent::say_goodbye(TimeNs backoff) {
   last.worker = joined_.worker;
   FinishedBatches told;
   if (store_) told = store_->take_finished();
-  const auto tell = [&last](const auto& some) {
-    last.applied.insert(last.applied.end(), some.applied.begin(), some.applied.end());
-    last.evaluated.insert(last.evaluated.end(), some.evaluated.begin(), some.evaluated.end());
-  };
-  for (const Slot& slot : slots_)
-    if (slot.open) tell(slot.request), tell(slot.extra);
-  tell(told);
+  for (const Slot& slot : slots_) {
+    if (!slot.open) continue;
+    FinishedBatches{slot.request.applied, slot.request.evaluated, slot.request.refused}.add_to(
+        &last);
+    slot.extra.add_to(&last);
+  }
+  told.add_to(&last);
   job_->leave(
       last, report(), status_, guard([this, told, backoff](const Status& status) {
         if (phase_ == Phase::kOver) return;
