@@ -368,13 +368,13 @@ class Cluster {
       case 12:
         if (coordinator_ && !finished_) {
           context_.world.tell(server->name() + " is to be drained");
-          coordinator_->master()->drain(server->name(), [](const Status&) {});
+          (void)coordinator_->master()->drain(server->name());
         }
         break;
       default:
         if (coordinator_ && !finished_)
-          coordinator_->master()->move(static_cast<ShardId>(random().below(context_.all_shards())),
-                                       server->name(), [](const Status&) {});
+          (void)coordinator_->master()->move(
+              static_cast<ShardId>(random().below(context_.all_shards())), server->name());
     }
   }
   void kill_server() {
