@@ -112,7 +112,7 @@ class ServerProcess {
   RoleLog* const log_;
   const std::atomic<bool>* const stop_;
   const uint64_t boot_ = random_id();
-  ServerJobs jobs_{make_server, &real_files()};
+  ServerJobs jobs_{[](const OpenJob& open) { return make_server(open); }};
   ServerService service_{&jobs_};
   std::unique_ptr<Listener> listener_;
   std::string address_;
