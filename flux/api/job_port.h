@@ -78,6 +78,13 @@ struct EvalReport {
   std::vector<uint32_t> bucket, positive, negative;  // equal lengths
 };
 
+// A batch that the worker read and computed but did not push: its loss or gradient is not a number.
+// Nothing of it is applied anywhere. The coordinator decides (skipped, or the end of the job).
+struct RefusedBatch {
+  BatchId id;
+  std::string reason;  // for people: what is not finite, where the batch lies; bounded
+};
+
 // What a worker has done since it joined; totals, so that a lost report costs nothing.
 struct WorkerReport {
   uint64_t examples = 0;
@@ -101,6 +108,9 @@ struct LeaseRequest {
   uint64_t seq = 0;
   std::vector<BatchId> applied;  // every shard acknowledged these
   std::vector<EvalReport> evaluated;
+  // Told until an answer makes it certain that the coordinator knows, as `applied` is. In sync mode
+  // the other members of the step wait for the verdict, so it is told at once.
+  std::vector<RefusedBatch> refused;
 };
 
 struct LeaseAnswer {
@@ -115,6 +125,7 @@ struct LeaseAnswer {
   BlockLease lease;
   uint64_t geometry = 0;  // hash of the cut that `lease` belongs to; see geometry()
   SyncRound round;        // sync mode only
+  float lr_scale = 1;     // of every push of this block's batches; see cluster/lr_policy.h
   uint32_t wait_ms = 0;
   std::string reason;
 };

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "flux/api/lr_scale.h"
 #include "flux/base/status.h"
 #include "flux/protocol/push_session.h"
 #include "flux/protocol/shard_replica.h"
@@ -58,6 +59,9 @@ struct PushRequest {
   const float* dense = nullptr;                    // gradient of the flat dense vector
   std::span<const float* const> dense_parts = {};  // instead of `dense`: of each dense shard
   uint64_t examples = 0;                           // in the batches claimed
+  // Multiplies the learning rate of every rule for this push (cluster/lr_policy.h). One that is not
+  // is_lr_scale() is no honest request.
+  float lr_scale = 1;
   // Sync mode: the step that this push is a part of. It is answered when the step is poured.
   const SyncStep* step = nullptr;
   // Keeps keys, counts, rows and dense floats alive and untouched for as long as it is held: what

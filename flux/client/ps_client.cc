@@ -271,6 +271,7 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
     request.tables = work.tables;
     request.dense = work.dense;
     request.examples = work.examples;
+    request.lr_scale = work.lr_scale;
     request.step = work.step.get();
     const std::vector<BatchId>& ids = sent->action.ids;
     if (ids.size() < work.ids.size()) {

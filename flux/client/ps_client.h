@@ -58,6 +58,7 @@ struct PushWork {
   std::vector<const float*> tables;
   const float* dense = nullptr;
   uint64_t examples = 0;
+  float lr_scale = 1;  // see PushRequest; of a merged push merged_lr_scale()
   uint64_t bytes = 0;
   std::vector<PushPart> parts;           // of a merged push, in the order of `ids`: what it sums up
   std::shared_ptr<const SyncStep> step;  // sync mode

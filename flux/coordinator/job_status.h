@@ -49,9 +49,10 @@ struct JobStatus {
   std::string pass_name;
   uint32_t section = 0, sections = 0;                   // of this pass
   size_t todo = 0, pending = 0, applied = 0, done = 0;  // blocks of this section
-  uint64_t examples = 0;        // applied over the life of the model, as far as known
-  uint64_t examples_run = 0;    // trained by the workers of this run, repeats counted
-  uint64_t examples_total = 0;  // when the passes known so far are closed
+  uint64_t examples = 0;          // applied over the life of the model, as far as known
+  uint64_t examples_run = 0;      // trained by the workers of this run, repeats counted
+  uint64_t examples_applied = 0;  // by the hints, each once for each repeat
+  uint64_t examples_total = 0;    // when the passes known so far are closed
   double examples_per_s = 0;
   double train_auc = 0.5, train_logloss = 0;
   std::optional<double> auc, logloss;  // of the last test

@@ -118,6 +118,7 @@ void fields(const Field& field, JobStatus& status) {
   field("examples", status.examples);
   field("examples_total", status.examples_total);
   field("examples_run", status.examples_run);
+  field("examples_applied", status.examples_applied);
   field("examples_per_s", status.examples_per_s);
   field("train_auc", status.train_auc);
   field("train_logloss", status.train_logloss);

@@ -32,6 +32,7 @@ JobStatus full_status() {
   s.examples = 1000000;
   s.examples_total = 4000000;
   s.examples_run = 900000;
+  s.examples_applied = 890000;
   s.examples_per_s = 250000;
   s.train_auc = 0.75;
   s.train_logloss = 0.5;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "flux/base/status.h"
+#include "flux/cluster/lr_policy.h"
 #include "flux/data/dataset.h"
 #include "flux/nn/graph.h"
 #include "flux/optimizer/optimizer.h"
@@ -52,6 +53,9 @@ struct Job {
   std::string wire = "fp32";       // fp32 | fp16 | bf16: numbers between workers and servers
   double checkpoint_every_s = 60;  // 0: only at the end of a pass
   uint32_t checkpoint_keep = 2;
+
+  double skip_limit = 0.001;          // share of a pass's batches; see cluster/skip_limit.h
+  LrPolicyOptions on_workers_change;  // what becomes of the learning rate
 };
 
 // `--set a.b=v`: put over the file before it is checked; errors name "--set a.b".

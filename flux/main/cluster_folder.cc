@@ -57,6 +57,9 @@ std::string ClusterFolder::sockets() const {
 std::string ClusterFolder::token_file() const {
   return join_path(path_, kClusterToken);
 }
+std::string ClusterFolder::faults_file() const {
+  return join_path(path_, "faults.txt");
+}
 
 Status ClusterFolder::make() const {
   FLUX_RETURN_IF_ERROR(make_folders(logs()));

@@ -3,6 +3,7 @@
 //   <output>/cluster/coordinator.json  process, addresses of the coordinator; gone after a clean
 //   end <output>/cluster/admin_token       secret for POST /stop, mode 0600, made anew at each
 //   start <output>/cluster/token             secret of a local cluster's own connections, mode 0600
+//   <output>/cluster/faults.txt        faults that a drill asks for (rpc/fault_file.h)
 //   <output>/cluster/logs/<role>.log   lines with time and role
 //   <output>/cluster/sockets/          Unix sockets of a local cluster, mode 0700
 // The coordinator writes the first two, the supervisor of a local cluster the rest.
@@ -35,6 +36,7 @@ class ClusterFolder {
   std::string log_of(const std::string& role) const;
   std::string sockets() const;
   std::string token_file() const;
+  std::string faults_file() const;  // written by a drill, read by roles that are drillable
 
   Status make() const;
   Status write_record(const CoordinatorRecord& record) const;

@@ -25,8 +25,9 @@ struct RunArguments {
   // A cluster of local processes; 0 servers and workers: everything in this process.
   uint32_t servers = 0;
   uint32_t workers = 0;
-  std::string http;   // address of the coordinator's HTTP interface
-  std::string chaos;  // faults for tests (rpc/chaos.h)
+  std::string http;        // address of the coordinator's HTTP interface
+  std::string chaos;       // faults for tests (rpc/chaos.h)
+  bool drillable = false;  // roles obey <output>/cluster/faults.txt, which `flux drill` writes
 };
 
 // How the ends of a role's connections prove who they are.
@@ -49,21 +50,22 @@ struct CoordinatorArguments {
   std::string resume_command;
   std::string log;  // file for its lines with time and role; empty: <output>/cluster/logs
   int64_t supervisor = 0;
-  std::string chaos;
+  std::string chaos, faults;
 };
 
 struct ServerArguments {
   SecurityArguments security;
   std::string coordinator, listen, name;
   uint32_t threads = 0;  // of the network; 0: chosen
-  std::string chaos;
+  std::string chaos, faults;
+  std::string die_at;  // POINT:N (base/kill_point.h); empty: never
 };
 
 struct WorkerArguments {
   SecurityArguments security;
   std::string coordinator, name;
   JobArguments job;  // optional: its model must be the coordinator's
-  std::string chaos;
+  std::string chaos, faults;
 };
 
 // A job that runs somewhere: its file, its output folder, or its coordinator's HTTP address.
@@ -88,6 +90,27 @@ struct LogsArguments {
 struct StopArguments {
   TargetArguments target;
   uint32_t deadline_s = 300;
+};
+
+// Faults on purpose against a job that runs, or that the drill runs itself.
+struct DrillArguments {
+  TargetArguments target;
+  std::vector<std::string> kill, pause, oom, partition, drain, scale, at;  // main/drill_plan.h
+  std::string every = "30s", for_text;
+  std::string pause_for = "30s", partition_for = "5s", at_wait = "15s";
+  uint32_t times = 0;      // 0: until the job ends
+  uint32_t pass_max = 20;  // of kill points
+  double jitter = 0;
+  uint64_t seed = 1;
+  std::string out;       // folder for drill.json and timeline.svg; empty: the job's output
+  std::string baseline;  // summary.json of an undisturbed run
+  bool no_wait = false;  // end when the last fault is repaired, not with the job
+  bool quiet = false;    // only the end is told
+  bool run = false;      // start the job
+  bool fresh = false;
+  uint32_t servers = 2, workers = 2;
+  int threads = -1;
+  std::string job_log;  // file for the job's own output; empty: shown
 };
 
 struct CertsArguments {
@@ -130,6 +153,7 @@ int worker_command(const WorkerArguments& arguments);
 int status_command(const StatusArguments& arguments);
 int logs_command(const LogsArguments& arguments);
 int stop_command(const StopArguments& arguments);
+int drill_command(const DrillArguments& arguments);
 int certs_command(const CertsArguments& arguments);
 int gen_criteo_command(const GenArguments& arguments);
 

@@ -163,7 +163,8 @@ class CoordinatorProcess {
   }
 
   std::shared_ptr<ServerAdminPort> reach_server(const std::string& address) {
-    const Caller caller{PeerRole::kCoordinator, "coordinator", security_, arguments_.chaos};
+    const Caller caller{PeerRole::kCoordinator, "coordinator", security_, arguments_.chaos,
+                        arguments_.faults};
     auto opened = open_channel(&loop_, address, caller, ++reached_);
     if (!opened.is_ok()) {
       log_.say(fmt::format("cannot reach {}: {}", address, opened.status().message()));

@@ -8,6 +8,7 @@
 #include "flux/main/cluster_folder.h"
 #include "flux/rpc/address.h"
 #include "flux/rpc/chaos_channel.h"
+#include "flux/rpc/fault_channel.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -37,6 +38,9 @@ Result<OpenedChannel> open_channel(IoLoop* loop, const std::string& address, con
   OpenedChannel opened;
   opened.socket = socket.get();
   opened.channel = std::move(socket);
+  if (!caller.faults.empty())
+    opened.channel = std::make_unique<FaultChannel>(*loop, std::move(opened.channel), caller.faults,
+                                                    caller.name, address);
   if (caller.chaos.empty()) return opened;
   FLUX_ASSIGN_OR_RETURN(ChaosOptions chaos, parse_chaos(caller.chaos));
   chaos.seed = hash_pair(chaos.seed, hash_pair(salt, hash_bytes(caller.name)));

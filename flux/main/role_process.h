@@ -29,7 +29,8 @@ struct Caller {
   PeerRole role = PeerRole::kWorker;
   std::string name;
   SecurityOptions security;
-  std::string chaos;  // faults for tests; empty: none
+  std::string chaos;        // faults for tests; empty: none
+  std::string faults = {};  // file of faults that come while it runs (rpc/fault_file.h)
 };
 
 // A channel, and the socket under it, whose counters may be read from any thread.

@@ -9,12 +9,14 @@
 
 #include <unistd.h>
 
+#include "flux/base/kill_point.h"
 #include "flux/client/remote_registry.h"
 #include "flux/main/commands.h"
 #include "flux/main/job_roles.h"
 #include "flux/main/role_log.h"
 #include "flux/main/role_process.h"
 #include "flux/main/stop_signal.h"
+#include "flux/rpc/fault_file.h"
 #include "flux/rpc/listener.h"
 #include "flux/server/server_service.h"
 #include "flux/storage/files.h"
@@ -32,6 +34,10 @@ class ServerProcess {
       : arguments_(arguments), log_(log), stop_(install_stop_signal()) {}
 
   Status run() {
+    if (!arguments_.die_at.empty()) {
+      FLUX_ASSIGN_OR_RETURN(const KillOrder order, parse_kill_order(arguments_.die_at));
+      arm_kill_point(order);
+    }
     FLUX_ASSIGN_OR_RETURN(const SecurityOptions security, security_options(arguments_.security));
     FLUX_RETURN_IF_ERROR(listen(security));
     if (!arguments_.coordinator.empty()) {
@@ -42,6 +48,7 @@ class ServerProcess {
     }
     while (!end_) {
       loop_.run_one_until(loop_.now_ns() + kTick);
+      obey_drill();
       if (!end_ && stop_->load()) end(error(Code::kCancelled, "stopped by a signal"));
     }
     listener_->stop();
@@ -49,6 +56,18 @@ class ServerProcess {
   }
 
  private:
+  // A drill may tell this process where to die, once for each order.
+  void obey_drill() {
+    if (arguments_.faults.empty()) return;
+    for (const Faults::Die& die : faults_.at(loop_.now_ns()).dies) {
+      const std::string text = faults_text({{}, {die}, {}});
+      if (die.pid != ::getpid() || text == obeyed_) continue;
+      obeyed_ = text;
+      log_->say("a drill arms a kill point: " + text.substr(0, text.size() - 1));
+      arm_kill_point(die.order);
+    }
+  }
+
   Status listen(const SecurityOptions& security) {
     ListenerOptions options;
     options.addresses = {arguments_.listen};
@@ -64,7 +83,8 @@ class ServerProcess {
   }
 
   Status connect(const SecurityOptions& security) {
-    const Caller caller{PeerRole::kServer, arguments_.name, security, arguments_.chaos};
+    const Caller caller{PeerRole::kServer, arguments_.name, security, arguments_.chaos,
+                        arguments_.faults};
     FLUX_ASSIGN_OR_RETURN(channel_, open_channel(&loop_, arguments_.coordinator, caller, 0));
     RetryOptions retry;
     retry.deadline_ns = kFirstAnswerNs;
@@ -112,6 +132,8 @@ class ServerProcess {
   RoleLog* const log_;
   const std::atomic<bool>* const stop_;
   const uint64_t boot_ = random_id();
+  FaultFile faults_{arguments_.faults};
+  std::string obeyed_;
   ServerJobs jobs_{[](const OpenJob& open) { return make_server(open); }};
   ServerService service_{&jobs_};
   std::unique_ptr<Listener> listener_;

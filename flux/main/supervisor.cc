@@ -18,6 +18,7 @@
 #include "flux/main/job_roles.h"
 #include "flux/main/output_lock.h"
 #include "flux/platform/local_platform.h"
+#include "flux/rpc/fault_file.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -83,6 +84,7 @@ class Supervisor {
     for (const std::string& name : list_folder(folder_.sockets()))
       FLUX_RETURN_IF_ERROR(remove_all(join_path(folder_.sockets(), name)));
     folder_.remove_record();
+    FLUX_RETURN_IF_ERROR(remove_all(folder_.faults_file()));  // of a drill that is over
     return folder_.make_secret(kClusterToken).status();
   }
 
@@ -95,6 +97,7 @@ class Supervisor {
   std::vector<std::string> common(const std::string& role) const {
     std::vector<std::string> words = {program_, role, "--token-file", folder_.token_file()};
     if (!options_.run.chaos.empty()) words.insert(words.end(), {"--chaos", options_.run.chaos});
+    if (options_.run.drillable) words.insert(words.end(), {"--faults", folder_.faults_file()});
     return words;
   }
 
@@ -147,11 +150,23 @@ class Supervisor {
     std::vector<std::string> words = common(member->server ? "server" : "worker");
     words.insert(words.end(), {"--coordinator", address_, "--name", member->name});
     if (member->server) words.insert(words.end(), {"--listen", listen_address(member->name)});
+    if (member->server && options_.run.drillable) add_kill_point(*member, &words);
     if (!member->server)
       words.insert(words.end(), {"--threads", std::to_string(threads_per_worker())});
     FLUX_ASSIGN_OR_RETURN(member->process,
                           platform_.start({member->name, words, folder_.log_of(member->name)}));
     return Status::ok();
+  }
+
+  // What a drill asks of the next process of this name, once.
+  void add_kill_point(const Member& member, std::vector<std::string>* words) {
+    FaultFile file(folder_.faults_file());
+    for (const Faults::Start& start : file.at(steady_now_ns()).starts) {
+      const auto order = fmt::format("{}:{}", kill_point_name(start.order.point), start.order.pass);
+      if (start.name != member.name || orders_[member.name] == order) continue;
+      orders_[member.name] = order;
+      words->insert(words->end(), {"--die-at", order});
+    }
   }
 
   void tick() {
@@ -236,6 +251,7 @@ class Supervisor {
     const std::string what = fmt::format("{} ended: {}{}", member->name, end.text(),
                                          end.signal == 0 ? last_line(*member) : "");
     const bool refused = end.signal == 0 && end.code == kBadInput;
+    if (options_.run.drillable && end.signal != 0) member->restarts = 0;  // killed on purpose
     if (!refused && member->restarts < kRestartsMax) {
       // A little later each time: what makes it end may need time to pass.
       member->start_at = steady_now_ns() + member->restarts * kRestartPause;
@@ -287,9 +303,10 @@ class Supervisor {
   LocalPlatform platform_;
   std::optional<ProcessId> coordinator_;
   std::vector<Member> members_;
-  bool asked_ = false;  // the coordinator to stop
-  TimeNs ask_by_ = 0;   // then it is asked to; 0: no hurry
-  TimeNs end_by_ = 0;   // then it is killed; 0: no hurry
+  std::map<std::string, std::string> orders_;  // of a drill, by member: obeyed once
+  bool asked_ = false;                         // the coordinator to stop
+  TimeNs ask_by_ = 0;                          // then it is asked to; 0: no hurry
+  TimeNs end_by_ = 0;                          // then it is killed; 0: no hurry
   int code_ = 0;
   Status failure_;
 };

@@ -48,6 +48,7 @@ class WorkerProcess {
     caller_.role = PeerRole::kWorker;
     caller_.name = arguments_.name;
     caller_.chaos = arguments_.chaos;
+    caller_.faults = arguments_.faults;
     FLUX_ASSIGN_OR_RETURN(caller_.security, security_options(arguments_.security));
     AgentOptions options;
     FLUX_RETURN_IF_ERROR(describe(&options));

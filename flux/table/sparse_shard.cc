@@ -218,25 +218,27 @@ void SparseShard::pull(std::span<const Key> keys, float* out) const {
   });
 }
 
-void SparseShard::push(std::span<const Key> keys, const float* gradients, const uint32_t* counts) {
+void SparseShard::push(std::span<const Key> keys, const float* gradients, const uint32_t* counts,
+                       float lr_scale) {
   Impl& impl = *impl_;
   const size_t dim = impl.dim;
   std::array<float*, kBlock> rows;
-  impl.for_blocks(
-      keys, impl.slab.layout().bytes, [&](size_t begin, auto block, const Stage& stage) {
-        for (size_t i = 0; i < block.size(); ++i) {
-          char* row = stage.row[i];
-          if (row == nullptr || key_of(row) != block[i]) {
-            row = impl.find_or_create(block[i], stage.hash[i]);
-          }
-          uint32_t count;
-          std::memcpy(&count, row + 8, sizeof count);
-          count += counts[begin + i];
-          std::memcpy(row + 8, &count, sizeof count);
-          rows[i] = floats_of(row);
-        }
-        impl.optimizer->update_rows(rows.data(), gradients + begin * dim, block.size(), dim);
-      });
+  impl.for_blocks(keys, impl.slab.layout().bytes,
+                  [&](size_t begin, auto block, const Stage& stage) {
+                    for (size_t i = 0; i < block.size(); ++i) {
+                      char* row = stage.row[i];
+                      if (row == nullptr || key_of(row) != block[i]) {
+                        row = impl.find_or_create(block[i], stage.hash[i]);
+                      }
+                      uint32_t count;
+                      std::memcpy(&count, row + 8, sizeof count);
+                      count += counts[begin + i];
+                      std::memcpy(row + 8, &count, sizeof count);
+                      rows[i] = floats_of(row);
+                    }
+                    impl.optimizer->update_rows(rows.data(), gradients + begin * dim, block.size(),
+                                                dim, lr_scale);
+                  });
 }
 
 void SparseShard::prefetch(std::span<const Key> keys) const {

@@ -52,8 +52,9 @@ class SparseShard {
   // weights of keys[i] -> out + i * dim.
   void pull(std::span<const Key> keys, float* out) const;
   // Applies gradients[i * dim ..] to keys[i] (created if absent) and adds counts[i] to its count.
-  // Keys are normally unique; a repeated key is applied in order.
-  void push(std::span<const Key> keys, const float* gradients, const uint32_t* counts);
+  // Keys are normally unique; a repeated key is applied in order. lr_scale: see Optimizer.
+  void push(std::span<const Key> keys, const float* gradients, const uint32_t* counts,
+            float lr_scale = 1);
 
   // A hint that these keys will soon be pulled or pushed: fetches their lines of the index and
   // changes nothing. A caller who visits many shards with few keys each gives it to the next shard

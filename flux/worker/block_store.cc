@@ -62,6 +62,7 @@ BatchSource::Next BlockStore::next(uint32_t lane, BatchItem* out) {
   out->id = BatchId{block.lease.id, batch, static_cast<uint8_t>(block.lease.batches)};
   out->evaluate = block.evaluate;
   out->geometry = block.geometry;
+  out->lr_scale = block.lr_scale;
   out->reader = block.reader;
   out->step = block.steps.empty() ? nullptr : block.steps[batch];
   const bool signal = should_signal(&queue);
@@ -93,6 +94,15 @@ void BlockStore::evaluated(uint32_t lane, EvalReport report) {
   const bool signal = should_signal(&queues_[queue_of(lane)]) || quiet();
   lock.unlock();
   if (signal && changed_) changed_();
+}
+
+void BlockStore::refused(uint32_t lane, const BatchId& id, std::string reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    finished_.refused.push_back({id, std::move(reason)});
+    --queues_[queue_of(lane)].unfinished;
+  }
+  if (changed_) changed_();
 }
 
 void BlockStore::failed(uint32_t, const Status& status) {
@@ -171,6 +181,8 @@ void BlockStore::put_back(FinishedBatches finished) {
                            finished.applied.end());
   std::move(finished.evaluated.begin(), finished.evaluated.end(),
             std::back_inserter(finished_.evaluated));
+  std::move(finished.refused.begin(), finished.refused.end(),
+            std::back_inserter(finished_.refused));
 }
 
 bool BlockStore::waits_to_tell() const {
@@ -181,6 +193,11 @@ bool BlockStore::waits_to_tell() const {
 bool BlockStore::anything_to_tell() const {
   const std::lock_guard lock(mutex_);
   return !finished_.empty();
+}
+
+bool BlockStore::refused_to_tell() const {
+  const std::lock_guard lock(mutex_);
+  return !finished_.refused.empty();
 }
 
 Status BlockStore::failure() const {

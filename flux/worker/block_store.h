@@ -29,6 +29,7 @@ struct OpenBlock {
   BlockLease lease;
   bool evaluate = false;
   uint64_t geometry = 0;
+  float lr_scale = 1;  // of the lease
   std::shared_ptr<const BlockReader> reader;
   std::vector<std::shared_ptr<const SyncStep>> steps;  // sync: by batch
 };
@@ -44,7 +45,8 @@ struct BlockStoreOptions {
 struct FinishedBatches {
   std::vector<BatchId> applied;
   std::vector<EvalReport> evaluated;
-  bool empty() const { return applied.empty() && evaluated.empty(); }
+  std::vector<RefusedBatch> refused;
+  bool empty() const { return applied.empty() && evaluated.empty() && refused.empty(); }
 };
 
 class BlockStore final : public BatchSource {
@@ -60,6 +62,7 @@ class BlockStore final : public BatchSource {
   bool dry() const override;
   bool stopping() const override { return stopping_.load(std::memory_order_relaxed); }
   void applied(uint32_t lane, const BatchId& id) override;
+  void refused(uint32_t lane, const BatchId& id, std::string reason) override;
   void evaluated(uint32_t lane, EvalReport report) override;
   void failed(uint32_t lane, const Status& status) override;
 
@@ -80,6 +83,9 @@ class BlockStore final : public BatchSource {
   // Something is finished and untold, and nothing is in hand or in store.
   bool waits_to_tell() const;
   bool anything_to_tell() const;
+  // A batch was refused and the coordinator is not told yet. In sync mode other workers wait for
+  // its verdict, so the agent does not wait for a lease to be wanted.
+  bool refused_to_tell() const;
   // The first failure of a lane.
   Status failure() const;
 

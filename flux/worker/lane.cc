@@ -240,14 +240,19 @@ void Lane::fill_input(BatchWork* work) {
   if (newest_dense_) net_->set_parameters(newest_dense_->data());
 }
 
+Computed Lane::computed(const BatchWork& work, double loss) const {
+  return {&work, &net_->graph(), loss, predictions_.data(),
+          newest_dense_ ? newest_dense_->data() : nullptr};
+}
+
+// False: the batch was refused.
 bool Lane::train(const BatchWorkPtr& work) {
   const double loss = net_->train(input_, &gradients_, predictions_.data());
   spend(Stage::kCompute);
-  if (!std::isfinite(loss)) [[unlikely]] {
-    fail(
-        invalid("the loss of {} is {}: the model diverged; lower the learning rate (the last "
-                "checkpoint is good, nothing of this batch was applied)",
-                to_string(work->item.id), loss));
+  std::string refused = why_refused(computed(*work, loss));
+  if (!refused.empty()) [[unlikely]] {
+    source_->refused(options_.index, work->item.id, std::move(refused));
+    recycle(work);
     return false;
   }
   const uint32_t n = work->batch.size;
@@ -263,6 +268,11 @@ bool Lane::train(const BatchWorkPtr& work) {
 
 void Lane::evaluate(BatchWork* work) {
   const double loss = net_->predict(input_, predictions_.data());
+  if (!std::isfinite(loss)) [[unlikely]]
+    return fail(
+        invalid("evaluating {}: the loss is {}: the model diverged; lower the learning rate "
+                "and start from an older checkpoint",
+                to_string(work->item.id), loss));
   SparseHistogram counts =
       BinaryMetrics::sparse(work->batch.labels.data(), predictions_.data(), work->batch.size);
   EvalReport report;

@@ -30,7 +30,11 @@ constexpr Check kChecks[] = {
     check<flux::ClusterMap>,          check<flux::GeometryRequest>,
     check<flux::GeometryReply>,       check<flux::LeaveRequest>,
     check<flux::ServerJoin>,          check<flux::ServerJoinReply>,
-    check<flux::ServerReportRequest>, check<flux::ServerReportReply>,
+    check<flux::ServerReport>,        check<flux::ServerReportReply>,
+    check<flux::ConfirmRequest>,      check<flux::HoldingsRequest>,
+    check<flux::Holdings>,            check<flux::AssignRequest>,
+    check<flux::SealRequest>,         check<flux::CopyRequest>,
+    check<flux::StatesReply>,
 };
 
 }  // namespace

@@ -138,6 +138,7 @@ class HalfAsyncLane final : public LaneMode {
     }
     const std::vector<float> weights = mean_weights(examples);
     for (size_t i = 0; i < weights.size(); ++i) push.parts[i].weight = weights[i];
+    push.lr_scale = merged_lr_scale(push.parts);
     merged->sum.merge(push.parts);
     push.geometry = merged->from[0].work->item.geometry;
     push.keys = merged->sum.keys();
