@@ -134,7 +134,7 @@ class ServerProcess {
   const uint64_t boot_ = random_id();
   FaultFile faults_{arguments_.faults};
   std::string obeyed_;
-  ServerJobs jobs_{make_server, &real_files()};
+  ServerJobs jobs_{[](const OpenJob& open) { return make_server(open); }};
   ServerService service_{&jobs_};
   std::unique_ptr<Listener> listener_;
   std::string address_;
