@@ -173,6 +173,7 @@ JobPlan CoordinatorProcess::make_plan() const {
   for (const SimPass& pass : sim.passes) plan.passes.push_back(fmt::format("p{}", pass.pass));
   plan.schedule = sim.schedule;
   plan.mode = sim.mode;
+  plan.replicas = sim.replicas;
   plan.deterministic = sim.deterministic;
   plan.checkpoint_every_s = sim.checkpoint_every_s;
   plan.checkpoint_keep = sim.checkpoint_keep;
@@ -193,7 +194,6 @@ JobPlan CoordinatorProcess::make_plan() const {
 JobMasterOptions CoordinatorProcess::make_options() const {
   JobMasterOptions options;
   options.servers = context_->plan.servers;
-  options.replicas = context_->plan.replicas;
   options.workers_wanted = static_cast<uint32_t>(context_->plan.lanes.size());
   options.incarnation = incarnation_;
   options.member_lease_ns = 3 * kSecond;
@@ -218,7 +218,7 @@ ServerProcess::ServerProcess(ClusterContext* context, uint32_t index)
     : SimProcess(context, fmt::format("server-{}", index)),
       index_(index),
       boot_(node_->boot()),
-      jobs_([this](const OpenJob& job) { return build(job); }, &files_) {
+      jobs_([this](const OpenJob& job) { return build(job); }) {
   const FindServer find = [this](uint64_t incarnation) { return server(incarnation); };
   buggy_ = std::make_unique<BuggyServer>(&jobs_, context->bug, node_.get(), find, &context->facts);
   watched_ = std::make_unique<WatchedServer>(buggy_.get(), find, &context->facts);
@@ -308,13 +308,12 @@ void ServerProcess::report() {
   ServerReport report;
   report.server = joined_.server;
   report.boot = boot_;
-  for (const auto& job : jobs_.all())
-    for (const ServerId suspect : job->server()->suspects()) report.suspects.push_back(suspect);
+  report.suspects = jobs_.suspects();
   registry_->report(report, [this, boot = boot_](const Result<bool>& ended) {
     if (boot != boot_) return;
     if (!ended.is_ok()) return heard_nothing(ended.status());
     heard_ns_ = node_->now_ns();
-    for (const auto& job : jobs_.all()) job->server()->heard_coordinator();
+    jobs_.heard_coordinator();
     if (ended.value()) return end(Status::ok());
     node_->post(joined_.report_every_ms * kMillisecond, [this, boot] {
       if (boot == boot_) this->report();
@@ -325,7 +324,7 @@ void ServerProcess::report() {
 // Taken for dead: nothing here is wanted any more, but a new server is.
 void ServerProcess::start_over() {
   context_->world.tell(name() + " is no member any more and begins anew");
-  for (const auto& job : jobs_.all()) jobs_.close(job->job().incarnation);
+  jobs_.forget_all();
   boot_ = context_->world.random().next();
   is_member_ = false;
   join();
