@@ -1,6 +1,7 @@
 // Who is what: assign, seal, holdings, and what followers say about epochs.
 #include <algorithm>
 
+#include "flux/base/kill_point.h"
 #include "flux/server/pour_batch.h"
 #include "flux/server/server.h"
 
@@ -76,6 +77,9 @@ void Server::set_backup(ShardSlot* slot, const PeerPtr& peer, Changes* changes) 
 }
 
 void Server::take_role(ShardSlot* slot, const ShardAssignment& wish, Changes* changes) {
+  const bool promoted = wish.role == ReplicaRole::kPrimary &&
+                        slot->replica.role() != ReplicaRole::kPrimary;
+  if (promoted) kill_point(KillPoint::kPromote);
   if (wish.epoch > slot->replica.epoch()) slot->replica.set_epoch(wish.epoch);
   for (SyncPour::Reply& reply : slot->reservoir.clear(slot->replica, Answer::kNotServing))
     changes->answers.push_back(std::move(reply));
@@ -124,6 +128,7 @@ Result<std::vector<ShardState>> Server::assign(const Assignments& places) {
       return invalid("shard {}: there is no role {}", wish.shard, static_cast<uint32_t>(wish.role));
   }
   if (closed_) return error(Code::kStale, "this job is closed here");
+  kill_point(KillPoint::kAssign);
   Changes changes(&replicator_);
   for (const ShardAssignment& wish : places.shards) {
     PeerPtr backup;
@@ -141,6 +146,7 @@ Result<std::vector<ShardState>> Server::assign(const Assignments& places) {
 
 Result<std::vector<ShardState>> Server::seal(const AdminCall& call) {
   FLUX_RETURN_IF_ERROR(check_call(call, false));
+  kill_point(KillPoint::kSeal);
   const TimeNs now = replicator_.now_ns();
   std::vector<ShardState> states;
   Replies answers;
@@ -181,7 +187,7 @@ Holdings Server::holdings() const {
 bool Server::is_live(ShardId shard, uint32_t link, ShardEpoch* epoch) {
   const ShardSlot& slot = *slots_[shard];
   const std::lock_guard lock(slot.mutex);
-  if (slot.replica.role() != ReplicaRole::kPrimary) return false;
+  if (slot.replica.role() != ReplicaRole::kPrimary || closed_) return false;
   *epoch = slot.replica.epoch();
   return (slot.backup.peer && slot.backup.link == link) ||
          (slot.learner.peer && slot.learner.link == link);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "flux/base/hash.h"
+#include "flux/base/kill_point.h"
 #include "flux/server/server.h"
 
 namespace flux {
@@ -42,7 +43,7 @@ class Server::Copy : public std::enable_shared_from_this<Copy> {
       parts_ = static_cast<uint32_t>(std::max<size_t>(1, (image_->size() + kPartBytes - 1) /
                                                              kPartBytes));
       next_ = arrived_ = under_way_ = 0;
-      number_ = hash_pair(hash_pair(server->options_.seed, link), op) | 1;
+      number_ = (hash_pair(server->options_.seed, 1) << 24) | link;  // links rise
       moved_ns_ = server->replicator_.now_ns();
     }
     send_parts();
@@ -92,6 +93,7 @@ class Server::Copy : public std::enable_shared_from_this<Copy> {
     const auto server = server_.lock();
     if (!server) return;
     const TimeNs now = server->replicator_.now_ns();
+    kill_point(KillPoint::kCopyMid);
     if (!status.is_ok()) {
       Executor* executor = server->options_.executor;
       bool again = status.code() == Code::kUnavailable && executor != nullptr;
@@ -154,6 +156,7 @@ class Server::Copy : public std::enable_shared_from_this<Copy> {
 
 Result<std::string> Server::begin_copy(const AdminCall& call, size_t i, const PeerPtr& target,
                                        uint32_t* link, uint64_t* op) {
+  kill_point(KillPoint::kCopyBegin);
   ShardSlot& slot = *slots_[call.shards[i]];
   ShardImage image;
   {
@@ -210,6 +213,7 @@ void Server::copy(const AdminCall& call, ServerId target, const std::string& add
 }
 
 void Server::end_copy(const std::shared_ptr<Copy>& copy, const Status& status) {
+  kill_point(KillPoint::kCopyEnd);
   const AdminCall& call = copy->call();
   std::vector<ShardState> states;
   for (const ShardId id : call.shards) {

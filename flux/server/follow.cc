@@ -5,6 +5,7 @@
 // and said aloud, and only a new copy brings it back.
 #include <algorithm>
 
+#include "flux/base/kill_point.h"
 #include "flux/server/server.h"
 
 namespace flux {
@@ -58,6 +59,7 @@ void Server::replicate(const ReplicateRequest& request,
     if (!slot.held.empty()) drain(&slot, &ended);
   }
   tell_ended(&ended);
+  kill_point(KillPoint::kBackupBeforeAck);
   if (!incoming) return done(reply);
   {
     const std::lock_guard lock(incoming->mutex);
@@ -91,6 +93,7 @@ Status Server::apply_forwarded(ShardSlot* slot, const ReplicateRequest& request,
                                const uint64_t* hash) const {
   ShardReplica& replica = slot->replica;
   const uint64_t op = request.ops[i];
+  kill_point(KillPoint::kBackupBeforeApply);
   switch (request.kind) {
     case OpKind::kOpenPass:
       FLUX_RETURN_IF_ERROR(replica.open_pass(request.pass, request.geometry));
@@ -108,6 +111,7 @@ Status Server::apply_forwarded(ShardSlot* slot, const ReplicateRequest& request,
                      hash != nullptr ? *hash : payload_hash(request.push, replica.shard()));
     }
   }
+  kill_point(KillPoint::kBackupAfterApply);
   if (replica.op() != op || replica.stream_hash() != request.hashes[i])
     return error(Code::kCorrupt, "operation {}: stream hash {:016x} here, {:016x} at the primary",
                  op, replica.stream_hash(), request.hashes[i]);

@@ -1,6 +1,7 @@
 // The verb install: a copy of a shard arrives in parts and becomes a complete learner.
 #include <numeric>
 
+#include "flux/base/kill_point.h"
 #include "flux/server/server.h"
 
 namespace flux {
@@ -12,9 +13,12 @@ constexpr uint32_t kPartsMax = 1U << 20;
 
 Status Server::check_install(const ShardSlot& slot, const InstallRequest& request) const {
   const ShardReplica& replica = slot.replica;
-  const bool older = slot.installing && request.epoch < slot.installing->epoch;
+  // Numbers of copies of one epoch rise: it has one primary, which counts them.
+  const bool older = slot.installing && (request.epoch < slot.installing->epoch ||
+                                         (request.epoch == slot.installing->epoch &&
+                                          request.copy < slot.installing->copy));
   if (older || request.epoch < replica.epoch())
-    return error(Code::kStale, "shard {}: a copy of an older epoch", request.shard);
+    return error(Code::kStale, "shard {}: an older copy", request.shard);
   const bool member = slot.complete && (replica.role() == ReplicaRole::kPrimary ||
                                         replica.role() == ReplicaRole::kBackup);
   if (member && request.epoch == replica.epoch())
@@ -31,6 +35,7 @@ Status Server::take_part(ShardSlot* slot, const InstallRequest& request,
                          std::unique_ptr<Installing>* whole) {
   FLUX_RETURN_IF_ERROR(check_install(*slot, request));
   if (!slot->installing || slot->installing->copy != request.copy) {
+    kill_point(KillPoint::kInstallBegin);
     auto begun = std::make_unique<Installing>();
     begun->copy = request.copy;
     begun->epoch = request.epoch;
@@ -81,6 +86,7 @@ void Server::install(const InstallRequest& request, std::function<void(Status)> 
 }
 
 Status Server::finish_install(const InstallRequest& request, const Installing& whole) {
+  kill_point(KillPoint::kInstallMid);
   std::string bytes;
   bytes.reserve(std::accumulate(whole.parts.begin(), whole.parts.end(), size_t{0},
                                 [](size_t n, const std::string& p) { return n + p.size(); }));
@@ -115,6 +121,7 @@ Status Server::finish_install(const InstallRequest& request, const Installing& w
     }
   }
   tell_ended(&ended);
+  kill_point(KillPoint::kInstallEnd);
   return status;
 }
 

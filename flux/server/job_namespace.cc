@@ -88,6 +88,11 @@ Result<std::vector<uint32_t>> JobNamespace::marked(const AdminCall& call, const 
   return server_->marked(call, section, blocks, any);
 }
 
+void JobNamespace::marked(const AdminCall& call, const BlockId& section, uint32_t blocks, bool any,
+                          std::function<void(Result<std::vector<uint32_t>>)> done) {
+  server_->marked(call, section, blocks, any, std::move(done));
+}
+
 void JobNamespace::mark(const AdminCall& call, uint64_t geometry, std::span<const BatchId> ids,
                         Verdict verdict, Done done) {
   server_->mark(call, geometry, ids, verdict, std::move(done));

@@ -51,6 +51,9 @@ class JobNamespace {
   void close_below(const AdminCall& call, uint32_t pass, Done done);
   Result<std::vector<uint32_t>> marked(const AdminCall& call, const BlockId& section,
                                        uint32_t blocks, bool any) const;
+  // The same, answered when all of it is replicated: what a coordinator may build on.
+  void marked(const AdminCall& call, const BlockId& section, uint32_t blocks, bool any,
+              std::function<void(Result<std::vector<uint32_t>>)> done);
   void mark(const AdminCall& call, uint64_t geometry, std::span<const BatchId> ids, Verdict verdict,
             Done done);
   Status void_member(const AdminCall& call, uint64_t round, const BlockId& block);

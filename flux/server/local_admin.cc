@@ -125,10 +125,12 @@ void LocalAdmin::close_below(AdminCall call, uint32_t pass, Done done) {
 
 void LocalAdmin::marked(AdminCall call, BlockId section, uint32_t blocks, bool any,
                         std::function<void(Result<std::vector<uint32_t>>)> done) {
-  run_verb<Result<std::vector<uint32_t>>>(jobs_, offload_, std::move(call), std::move(done),
-                                          [=](JobNamespace* job, const AdminCall& c) {
-                                            return job->marked(c, section, blocks, any);
-                                          });
+  using Masks = Result<std::vector<uint32_t>>;
+  start_verb<Masks>(jobs_, offload_, std::move(call), std::move(done),
+                    [=](JobNamespace* job, const AdminCall& c,
+                        const std::function<void(Masks)>& told) {
+                      job->marked(c, section, blocks, any, told);
+                    });
 }
 
 void LocalAdmin::mark(AdminCall call, uint64_t geometry, std::vector<BatchId> ids, Verdict verdict,

@@ -1,5 +1,6 @@
 // Verbs of the coordinator about passes: open with a geometry, report progress, mark, close. What
 // changes shards is an operation of their logs, and is answered when it is replicated.
+#include "flux/base/kill_point.h"
 #include "flux/server/pour_batch.h"
 #include "flux/server/server.h"
 
@@ -75,6 +76,7 @@ bool Server::change_logs(const AdminCall& call, ReplicateRequest request, const 
 
 void Server::open_pass(const AdminCall& call, uint32_t pass, uint64_t geometry, Done done) {
   if (geometry == 0) return done(invalid("pass {}: a geometry's hash is never 0", pass));
+  kill_point(KillPoint::kOpenPass);
   ReplicateRequest request;
   request.kind = OpKind::kOpenPass;
   request.pass = pass;
@@ -86,6 +88,7 @@ void Server::open_pass(const AdminCall& call, uint32_t pass, uint64_t geometry, 
 }
 
 void Server::close_below(const AdminCall& call, uint32_t pass, Done done) {
+  kill_point(KillPoint::kCloseBelow);
   ReplicateRequest request;
   request.kind = OpKind::kClosePass;
   request.pass = pass;
@@ -102,6 +105,26 @@ void Server::close_below(const AdminCall& call, uint32_t pass, Done done) {
 
 Result<std::vector<uint32_t>> Server::marked(const AdminCall& call, const BlockId& section,
                                              uint32_t blocks, bool any) const {
+  return marked_now(call, section, blocks, any, nullptr);
+}
+
+void Server::marked(const AdminCall& call, const BlockId& section, uint32_t blocks, bool any,
+                    std::function<void(Result<std::vector<uint32_t>>)> done) {
+  Outbox heads(&replicator_);
+  auto masks = marked_now(call, section, blocks, any, &heads);
+  const ReceiptPtr receipt = replicator_.send(&heads, {});
+  if (!masks.is_ok()) return done(masks.status());
+  answer_when_replicated(receipt, [masks = std::move(masks).value(),
+                                   done = std::move(done)](const Status& status) {
+    if (status.is_ok())
+      done(masks);
+    else
+      done(status);
+  });
+}
+
+Result<std::vector<uint32_t>> Server::marked_now(const AdminCall& call, const BlockId& section,
+                                                 uint32_t blocks, bool any, Outbox* heads) const {
   if (blocks > kBlocksPerSectionMax)
     return invalid("{} blocks in a section, at most {} are possible", blocks, kBlocksPerSectionMax);
   FLUX_RETURN_IF_ERROR(check_call(call, false));
@@ -116,6 +139,7 @@ Result<std::vector<uint32_t>> Server::marked(const AdminCall& call, const BlockI
       const uint32_t mask = slot.replica.ledger().marked(id);
       masks[id.block] = any ? masks[id.block] | mask : masks[id.block] & mask;
     }
+    if (heads != nullptr && slot.backup.peer) heads->wait_for_head(slot.backup, call.shards[i]);
   }
   return masks;
 }
@@ -163,6 +187,7 @@ void Server::mark(const AdminCall& call, uint64_t geometry, std::span<const Batc
                   Verdict verdict, Done done) {
   if (verdict == Verdict::kApplied || static_cast<uint32_t>(verdict) >= kVerdicts)
     return done(invalid("mark: only a push makes a batch applied"));
+  kill_point(KillPoint::kMark);
   PushClaim claim{options_.incarnation, geometry, {}, verdict};
   // First everybody is asked, so that a conflict leaves no half-marked batch behind.
   Status status = check_call(call, true);

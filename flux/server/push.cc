@@ -1,4 +1,5 @@
 // The verb push: judge, apply and commit, shard by shard, each inside its lock; then forward.
+#include "flux/base/kill_point.h"
 #include "flux/server/server.h"
 
 namespace flux {
@@ -51,8 +52,11 @@ ShardAnswer Server::push_one(const PushRequest& request, size_t i, TimeNs now, O
   if (answer.answer == Answer::kDuplicate && slot.backup.peer)
     outbox->wait_for_head(slot.backup, id);
   if (answer.answer != Answer::kApplied) return answer;
+  kill_point(KillPoint::kBeforeApply);
   apply_rows(&slot, request, id);
+  kill_point(KillPoint::kAfterApply);
   answer.op = slot.replica.commit(request.claim, hash);
+  kill_point(KillPoint::kAfterCommit);
   if (slot.backup.peer || slot.learner.peer)
     forward_last(&slot, gradient_bytes(request, id), outbox);
   return answer;
@@ -75,16 +79,27 @@ void Server::push(const PushRequest& request, std::function<void(const PushReply
     reply.answers.push_back(push_one(request, i, now, &outbox));
   }
   ReplicateRequest forward;
-  if (outbox.has_forwards()) forward.push = with_memory(request);
+  if (outbox.has_forwards()) {
+    forward.push = with_memory(request);
+    kill_point(KillPoint::kBeforeForward);
+  }
   const ReceiptPtr receipt = replicator_.send(&outbox, forward);
-  if (receipt) reply.receipt = replicator_.receipts().number(receipt);
+  if (receipt) {
+    kill_point(KillPoint::kAfterForward);
+    reply.receipt = replicator_.receipts().number(receipt);
+  }
+  kill_point(KillPoint::kBeforeReply);
   done(reply);
+  kill_point(KillPoint::kAfterReply);
 }
 
 void Server::confirm(uint64_t incarnation, uint64_t receipt, std::function<void(Status)> done) {
   if (incarnation != options_.incarnation)
     return done(error(Code::kStale, "confirm of another incarnation"));
-  replicator_.receipts().confirm(receipt, [done = std::move(done)](const Status& s) { done(s); });
+  replicator_.receipts().confirm(receipt, [done = std::move(done)](const Status& status) {
+    kill_point(KillPoint::kBeforeConfirm);
+    done(status);
+  });
 }
 
 }  // namespace flux

@@ -278,6 +278,11 @@ std::vector<ServerId> Replicator::suspects() {
   return found;
 }
 
+bool Replicator::is_open(const Follower& follower) {
+  const std::lock_guard lock(follower.peer->mutex);
+  return follower.peer->open.contains(follower.last);
+}
+
 size_t Replicator::open() const {
   const std::lock_guard lock(mutex_);
   size_t sum = 0;

@@ -71,6 +71,8 @@ class Replicator {
   void cut(const std::vector<Cut>& cuts);
   bool full() const { return bytes_.load(std::memory_order_relaxed) > options_.bytes_max; }
   uint64_t bytes_in_flight() const { return bytes_.load(std::memory_order_relaxed); }
+  // Whether the last forward to this follower is not acknowledged.
+  static bool is_open(const Follower& follower);
   // Backups whose oldest forward is not acknowledged for suspect_ns.
   std::vector<ServerId> suspects();
   // Forwards that are not acknowledged.

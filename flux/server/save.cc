@@ -1,4 +1,5 @@
 // The verb save: each shard as it is at its own moment, its ledger and rows from the same one.
+#include "flux/base/kill_point.h"
 #include "flux/checkpoint/store.h"
 #include "flux/server/server.h"
 
@@ -41,6 +42,7 @@ ShardReplica Server::replica(ShardId shard) const {
 Result<std::vector<SavedShard>> Server::save(const AdminCall& call, const std::string& folder,
                                              uint64_t number, uint64_t committed) {
   (void)committed;
+  kill_point(KillPoint::kBeforeSave);
   FLUX_RETURN_IF_ERROR(check_call(call, false));
   const TimeNs now = replicator_.now_ns();
   const CheckpointStore store(folder, options_.files);
@@ -53,11 +55,13 @@ Result<std::vector<SavedShard>> Server::save(const AdminCall& call, const std::s
       FLUX_RETURN_IF_ERROR(check_primary(slot, call.epochs[i], false, now));
       image = image_of(slot);
     }
+    kill_point(KillPoint::kMidSave);
     const std::string name = fmt::format("shard-{:05}", image.replica.shard());
     FLUX_ASSIGN_OR_RETURN(const FileInfo file, store.add(number, name, encode_shard(image)));
     saved.push_back({image.replica.shard(), file.name, file.bytes, file.hash, image.replica.op(),
                      image.replica.stream_hash(), image.tables.empty() ? 0 : image.tables[0].rows});
   }
+  kill_point(KillPoint::kAfterSave);
   return saved;
 }
 

@@ -205,8 +205,7 @@ void Server::probe_quiet_backups() {
     if (slot.replica.role() != ReplicaRole::kPrimary || slot.superseded || !slot.backup.peer)
       continue;
     if (now - slot.heard_ns.load(std::memory_order_relaxed) < options_.lease_ns / 10) continue;
-    const bool asked = slot.replica.op() == slot.acked_op() && slot.backup.last != 0;
-    if (!asked && slot.backup.last != 0) continue;  // a forward is under way
+    if (Replicator::is_open(slot.backup)) continue;  // it is being asked
     outbox.add(&slot.backup, true, id, slot.replica.epoch(), slot.replica.op(),
                slot.replica.stream_hash(), 0);
   }

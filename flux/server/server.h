@@ -109,6 +109,9 @@ class Server final : public ServerPort,
   // For each block the batches that all (`any`: at least one) of the shards have.
   Result<std::vector<uint32_t>> marked(const AdminCall& call, const BlockId& section,
                                        uint32_t blocks, bool any) const;
+  // The same, answered when all of it is replicated.
+  void marked(const AdminCall& call, const BlockId& section, uint32_t blocks, bool any,
+              std::function<void(Result<std::vector<uint32_t>>)> done);
   // kStale names a batch that has another verdict somewhere (nothing is marked then, unless it came
   // by in between).
   void mark(const AdminCall& call, uint64_t geometry, std::span<const BatchId> ids, Verdict verdict,
@@ -229,6 +232,8 @@ class Server final : public ServerPort,
 
   // passes.cc
   Status check_primary(const ShardSlot& slot, ShardEpoch epoch, bool changes, TimeNs now) const;
+  Result<std::vector<uint32_t>> marked_now(const AdminCall& call, const BlockId& section,
+                                           uint32_t blocks, bool any, Outbox* heads) const;
   Status check_marks(const AdminCall& call, PushClaim claim, std::span<const BatchId> ids) const;
   // Changes the log of each named shard and forwards that; false: nothing was done.
   template <typename Change>
