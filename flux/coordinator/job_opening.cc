@@ -122,7 +122,9 @@ void JobMaster::State::place_and_open() {
     }
     admin(id)->open_job(std::move(job), guard([this, id, left](const Status& status) {
                           if (ended()) return;
-                          const bool gone = status.code() == Code::kUnavailable;
+                          // Whoever is at the address of a lost one by now may say anything.
+                          const bool gone =
+                              status.code() == Code::kUnavailable || servers_[id].gone;
                           if (!status.is_ok() && !gone)
                             return fail(status.with_context(server_name(id)));
                           if (gone) lose_server(id, "it cannot open the job: " + status.message());

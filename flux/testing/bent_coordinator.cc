@@ -54,8 +54,8 @@ void BentAdmin::holdings(std::string name, uint64_t term,
 
 // A shard that is put back to a checkpoint may lack what was acknowledged since.
 void BentAdmin::load(AdminCall call, LoadJob load, Done done) {
-  for (const ShardId shard : call.shards)
-    bent_->facts->replicas.rolled_back(call.incarnation, shard);
+  for (size_t i = 0; i < call.shards.size(); ++i)
+    bent_->facts->replicas.rolled_back(call.incarnation, call.shards[i], call.epochs[i]);
   inner_->load(std::move(call), std::move(load), std::move(done));
 }
 

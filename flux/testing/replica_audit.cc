@@ -12,7 +12,15 @@ bool counts(const ShardState& state) {
 
 }  // namespace
 
-void ReplicaAudit::acknowledged(uint64_t incarnation, ShardId shard, std::span<const BatchId> ids) {
+void ReplicaAudit::rolled_back(uint64_t incarnation, ShardId shard, ShardEpoch epoch) {
+  told_.erase({incarnation, shard});
+  since_[{incarnation, shard}] = epoch;
+}
+
+void ReplicaAudit::acknowledged(uint64_t incarnation, ShardId shard, ShardEpoch epoch,
+                                std::span<const BatchId> ids) {
+  const auto since = since_.find({incarnation, shard});
+  if (since != since_.end() && epoch < since->second) return;
   told_[{incarnation, shard}].insert(ids.begin(), ids.end());
   ++count_;
 }

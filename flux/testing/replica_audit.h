@@ -23,10 +23,13 @@ namespace flux {
 
 class ReplicaAudit {
  public:
-  // A worker was told that the shard has these, replicated.
-  void acknowledged(uint64_t incarnation, ShardId shard, std::span<const BatchId> ids);
-  // The shard was put back to an earlier state, and everybody was told.
-  void rolled_back(uint64_t incarnation, ShardId shard) { told_.erase({incarnation, shard}); }
+  // A worker was told under `epoch` that the shard has these, replicated.
+  void acknowledged(uint64_t incarnation, ShardId shard, ShardEpoch epoch,
+                    std::span<const BatchId> ids);
+  // The shard was put back to an earlier state under `epoch`, and everybody is told: what older
+  // epochs said, or say later because they do not know it yet, is void.
+  void rolled_back(uint64_t incarnation, ShardId shard, ShardEpoch epoch);
+  // Nobody knows which epochs there were.
   void rolled_back_all() { told_.clear(); }
 
   struct Seen {
@@ -47,6 +50,7 @@ class ReplicaAudit {
   static std::string compare(const std::vector<Seen>& servers, ShardId shard);
 
   std::map<std::pair<uint64_t, ShardId>, std::set<BatchId>> told_;  // by incarnation
+  std::map<std::pair<uint64_t, ShardId>, ShardEpoch> since_;        // what is before is void
   uint64_t count_ = 0;
   mutable uint64_t backups_ = 0;  // replicas that were found equal to their primary
 };

@@ -63,8 +63,9 @@ class SimNode final : public Executor {
   }
   void post(TimeNs delay_ns, std::function<void()> task) override {
     if (!*alive_) return;
+    // One more than that: a timer that comes too early would be set again without end.
     const TimeNs delay =
-        delay_ns <= 0 ? 0 : static_cast<TimeNs>(static_cast<double>(delay_ns) / clock_rate_);
+        delay_ns <= 0 ? 0 : 1 + static_cast<TimeNs>(static_cast<double>(delay_ns) / clock_rate_);
     world_->executor().post(
         delay + (slow_ > 0 ? world_->draw(0, slow_) : 0),
         [state = State{this, alive_}, task = std::move(task)]() mutable { run(state, task); });

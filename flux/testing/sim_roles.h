@@ -38,10 +38,13 @@ namespace flux {
 // What all processes of a run share.
 struct ClusterContext {
   ClusterContext(uint64_t seed, ClusterBug planted, SimWorld::Tell tell);
+  ~ClusterContext() { world.executor().clear(); }
   uint32_t all_shards() const { return plan.shards + 1; }
   ModelShape shape() const;
   DiskFaults disk_faults() const { return healed ? DiskFaults{} : plan.disk; }
 
+  // Nodes of dead processes: tasks that are still to come may hold something of theirs.
+  std::vector<std::unique_ptr<SimNode>> graves;
   ClusterBug bug;
   SimWorld world;
   ClusterPlan plan;
@@ -62,7 +65,10 @@ std::string server_address(uint32_t index);
 class SimProcess {
  public:
   SimProcess(ClusterContext* context, const std::string& name);
-  virtual ~SimProcess() = default;
+  virtual ~SimProcess() {
+    node_->kill();
+    context_->graves.push_back(std::move(node_));
+  }
   SimNode* node() { return node_.get(); }
   const std::string& name() const { return node_->name(); }
   bool over() const { return over_; }

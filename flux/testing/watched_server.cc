@@ -50,9 +50,8 @@ void WatchedServer::confirm(uint64_t incarnation, uint64_t receipt,
           if (at == receipts_.end()) {
             facts_->fail("a receipt was confirmed that nobody got");
           } else {
-            for (const ShardId shard : at->second.shards)
-              facts_->replicas.acknowledged(key.first, shard, at->second.ids);
-            receipts_.erase(at);
+            for (const auto& [shard, epoch] : at->second.shards)
+              facts_->replicas.acknowledged(key.first, shard, epoch, at->second.ids);
           }
         }
         done(status);
@@ -82,9 +81,10 @@ void WatchedServer::check(const Seen& seen, const PushReply& reply) {
       return facts_->fail(fmt::format("shard {} answered from elsewhere", answer.shard));
     check_applied(seen, i, answer, server->replica(answer.shard));
     if (reply.receipt == 0)
-      facts_->replicas.acknowledged(seen.claim.incarnation, answer.shard, seen.claim.ids);
+      facts_->replicas.acknowledged(seen.claim.incarnation, answer.shard, seen.epochs[i],
+                                    seen.claim.ids);
     else
-      receipt.shards.push_back(answer.shard);
+      receipt.shards.emplace_back(answer.shard, seen.epochs[i]);
   }
   if (receipt.shards.empty()) return;
   receipt.ids = seen.claim.ids;

@@ -47,7 +47,7 @@ class WatchedServer final : public ServerPort {
   struct Seen;
   // What a receipt stands for.
   struct Receipt {
-    std::vector<ShardId> shards;
+    std::vector<std::pair<ShardId, ShardEpoch>> shards;
     std::vector<BatchId> ids;
   };
   void check(const Seen& seen, const PushReply& reply);
