@@ -120,7 +120,7 @@ void JobMaster::State::place_and_open() {
       if (place.backup == id)
         job.places.shards.push_back({s, place.epoch, ReplicaRole::kBackup, kNoServer, kAnyOp});
     }
-    admin(id)->open_job(std::move(job), guard([this, id, left](const Status& status) {
+    open_clean(id, std::move(job), guard([this, id, left](const Status& status) {
                           if (ended()) return;
                           // Whoever is at the address of a lost one by now may say anything.
                           const bool gone =
