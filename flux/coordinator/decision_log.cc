@@ -28,7 +28,8 @@ std::string encode(const Decision& d) {
     json["id"] = d.id;
   }
   const std::string body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return fmt::format("{:016x} {}\n", hash_bytes(body.data(), body.size()), body);
+  // The newline before it ends whatever a writer that died has left.
+  return fmt::format("\n{:016x} {}\n", hash_bytes(body.data(), body.size()), body);
 }
 
 bool decode_batch(const Json& json, Decision* d) {
@@ -107,23 +108,20 @@ Status DecisionLog::append(const Decision& decision) {
 
 Result<std::vector<Decision>> DecisionLog::read() {
   std::vector<Decision> out;
+  damaged_.clear();
   if (!files_->exists(path_)) return out;
   FLUX_ASSIGN_OR_RETURN(const std::string text, files_->read(path_, kLogMax));
   size_t begin = 0;
   for (size_t line = 1; begin < text.size(); ++line) {
-    const size_t end = text.find('\n', begin);
+    const size_t newline = text.find('\n', begin);
+    const size_t end = newline == std::string::npos ? text.size() : newline;
     Decision decision;
-    const bool whole = end != std::string::npos;
-    if (!whole || !decode(text.substr(begin, end - begin), &decision)) {
-      if (whole && end + 1 < text.size())
-        return error(Code::kCorrupt,
-                     "{}:{}: this line is damaged; move the file away to go on "
-                     "without its verdicts",
-                     path_, line);
-      FLUX_RETURN_IF_ERROR(files_->write_atomic(path_, text.substr(0, begin)));
-      break;
+    if (end > begin) {
+      if (newline != std::string::npos && decode(text.substr(begin, end - begin), &decision))
+        out.push_back(std::move(decision));
+      else
+        damaged_.push_back(line);
     }
-    out.push_back(std::move(decision));
     begin = end + 1;
   }
   return out;

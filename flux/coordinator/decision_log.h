@@ -1,8 +1,9 @@
 // DecisionLog: what the coordinator decided and must not decide otherwise after a crash.
 //
 // One JSON object per line, each with a checksum, appended and flushed before the decision takes
-// effect: verdicts about batches, passes, members. It is bounded: rewritten at every start. A torn last line is what a crash
-// leaves and is dropped; damage before the end is kCorrupt with the line's number.
+// effect: verdicts about batches, passes, members. It is bounded: rewritten at every start. Lines
+// that a writer left torn, or that are damaged, are not taken for anything and are named: what was
+// in them is in the ledgers of the shards too, or has had no effect yet.
 // Blocking (disk): called through an Offload. Threads: one caller at a time.
 #pragma once
 
@@ -39,9 +40,10 @@ class DecisionLog {
  public:
   DecisionLog(Files* files, std::string path) : files_(files), path_(std::move(path)) {}
   Status append(const Decision& decision);
-  // Everything that was decided; also cuts off a torn end, so that append() may
-  // follow.
+  // Everything that was decided.
   Result<std::vector<Decision>> read();
+  // Numbers of the lines that the last read() could not use.
+  const std::vector<size_t>& damaged() const { return damaged_; }
   // Puts these in place of everything.
   Status rewrite(const std::vector<Decision>& decisions);
   Status forget() { return files_->remove_all(path_); }
@@ -50,6 +52,7 @@ class DecisionLog {
  private:
   Files* files_;
   std::string path_;
+  std::vector<size_t> damaged_;
 };
 
 }  // namespace flux

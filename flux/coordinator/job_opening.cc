@@ -17,6 +17,7 @@ struct JobMaster::State::Opened {
   std::vector<Decision> decisions;
   uint64_t term = 0;
   bool log_lost = false;
+  std::vector<size_t> damaged;  // lines of the log
 };
 
 void JobMaster::State::open_folder() {
@@ -40,6 +41,7 @@ void JobMaster::State::open_folder() {
         opened->log_lost = opened->term > 1 && !files_->exists(log.path());
         if (!options_.fresh) {
           FLUX_ASSIGN_OR_RETURN(opened->decisions, log.read());
+          opened->damaged = log.damaged();
           opened->decisions = compact(
               opened->decisions,
               opened->manifest ? static_cast<uint32_t>(opened->manifest->closed.size()) : 0);
@@ -70,6 +72,9 @@ void JobMaster::State::folder_opened(Result<std::shared_ptr<Opened>> opened) {
   term_ = found.term;
   log_lost_ = found.log_lost && !options_.fresh;
   decisions_ = std::move(found.decisions);
+  for (const size_t line : found.damaged)
+    say(fmt::format("warning: {}:{}: this line is damaged and is ignored",
+                    in_output("coordinator.log"), line));
   for (const Decision& d : decisions_) {
     if (d.kind == "server") servers_expected_.insert(d.member);
     if (d.kind == "worker") workers_expected_.insert(d.member);

@@ -165,7 +165,12 @@ void JobMaster::State::close_pass() {
   verifying_ = false;
   save(true, [this](const Status& saved) {
     if (ended()) return;
-    if (saved.code() == Code::kUnavailable) return close_again(saved);
+    // kCorrupt: a shard lacks a batch, which was restored from an older state perhaps.
+    constexpr uint32_t kIncompleteMax = 5;
+    const bool again = saved.code() == Code::kUnavailable ||
+                       (saved.code() == Code::kCorrupt && ++close_tries_ <= kIncompleteMax);
+    if (again) return close_again(saved);
+    close_tries_ = 0;
     if (!saved.is_ok())
       return fail(
           Status(saved.code(),

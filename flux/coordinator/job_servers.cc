@@ -12,7 +12,7 @@ constexpr ServerId kServersMax = 1U << 20;
 }  // namespace
 
 void JobMaster::State::join_server(const ServerJoin& request, const ServerDone& done) {
-  if (ended()) return done(error(Code::kCancelled, "job {} is over", plan_.name));
+  if (phase_ == Phase::kEnded) return done(error(Code::kCancelled, "job {} is over", plan_.name));
   if (!folder_open_) {
     early_servers_.emplace_back(request, done);
     return;
@@ -98,7 +98,7 @@ void JobMaster::State::seat(ServerArrival arrival, Holdings held) {
   reply.report_every_ms = static_cast<uint32_t>(options_.report_every_ns / kMillisecond);
   arrival.done(reply);
   if (phase_ == Phase::kJoining) return servers_complete_if();
-  if (!ended()) open_on(id);
+  open_on(id);
 }
 
 OpenJob JobMaster::State::open_job_of(ServerId id) const {

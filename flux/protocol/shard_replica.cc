@@ -72,7 +72,9 @@ const char* role_name(ReplicaRole role) {
 }
 
 FollowAnswer ShardReplica::judge_follow(ShardEpoch epoch, uint64_t op) const {
-  if (role_ != ReplicaRole::kBackup && role_ != ReplicaRole::kLearner)
+  // A replica that was to be forgotten says nothing about who serves the shard.
+  if (role_ == ReplicaRole::kNone) return FollowAnswer::kNotFollower;
+  if (role_ == ReplicaRole::kPrimary)
     return epoch < epoch_ ? FollowAnswer::kOlderEpoch : FollowAnswer::kNotFollower;
   if (epoch < epoch_) return FollowAnswer::kOlderEpoch;
   if (epoch > epoch_) return FollowAnswer::kNewerEpoch;
