@@ -21,8 +21,9 @@ constexpr uint32_t kBatch = 16, kBlock = 80;
 
 class Rig {
  public:
-  Rig(const std::string& mode, uint32_t lanes, const Data& data, Servers* servers)
-      : data_(data), servers_(servers), sync_(mode == "sync"), lanes_(lanes) {
+  Rig(const std::string& mode, uint32_t lanes, const Data& data, Servers* servers,
+      bool evaluate = false)
+      : data_(data), servers_(servers), sync_(mode == "sync"), evaluate_(evaluate), lanes_(lanes) {
     BlockStoreOptions options;
     options.lanes = lanes;
     options.by_lane = sync_;
@@ -73,6 +74,7 @@ class Rig {
   OpenBlock open(uint32_t block) const {
     OpenBlock out;
     out.lease.id = {0, 0, 0, block};
+    out.evaluate = evaluate_;
     out.lease.batches = data_.geometry().batches_in(block);
     out.geometry = data_.geometry().hash();
     out.reader = std::move(data_.open_block(block, 0)).value();
@@ -119,6 +121,7 @@ class Rig {
   const Data& data_;
   Servers* servers_;
   const bool sync_;
+  const bool evaluate_;
   const uint32_t lanes_;
   SimExecutor executor_{1};
   TaskLaneDriver driver_;
@@ -203,6 +206,21 @@ TEST(Refused, AModelThatIsBrokenAlreadyIsNamed) {
   for (const auto& [id, reason] : rig.refused)
     EXPECT_NE(reason.find(want), std::string::npos) << reason;
   for (const float x : servers.dense()) EXPECT_TRUE(std::isfinite(x));
+}
+
+// A test that cannot be evaluated ends with advice; it is not tried for ever.
+TEST(Refused, ATestLossThatIsNoNumberEndsTheLane) {
+  std::vector<tiny::Example> examples = tiny::make_examples(960);
+  examples[700].dense[0] = std::numeric_limits<float>::quiet_NaN();
+  const Data data(examples, kBatch, kBlock);
+  Servers servers(1, data.geometry().hash());
+  Rig rig("async", 1, data, &servers, true);
+  ASSERT_TRUE(rig.run());
+  const Status& status = rig.all_lanes[0]->status();
+  EXPECT_EQ(status.code(), Code::kInvalid);
+  EXPECT_NE(status.message().find("lower the learning rate"), std::string::npos)
+      << status.message();
+  EXPECT_TRUE(rig.refused.empty());
 }
 
 }  // namespace
