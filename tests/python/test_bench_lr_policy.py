@@ -29,12 +29,12 @@ class LrPolicyTest(unittest.TestCase):
         results = [
             Result("sync", one, 1, 0.70, 0),
             Result("sync", one, 2, 0.72, 0),
-            Result("sync", two, 1, 0.73, 1),
-            Result("sync", two, 2, 0.75, 2),
+            Result("sync", two, 1, 0.72, 1),
+            Result("sync", two, 2, 0.76, 2),
         ]
         page = lr_policy.render(results, "2026-01-01")
-        self.assertIn("0.7100 ± 0.0100 |", page)
-        self.assertIn("0.7400 ± 0.0100 (+0.0300)", page)
+        self.assertIn(" 0.7100 |", page)
+        self.assertIn(" 0.7400 (+0.0300 ± 0.0141) |", page)
         self.assertIn("not finite: 3.", page)
 
     def test_a_run_without_a_result_is_an_error(self) -> None:
