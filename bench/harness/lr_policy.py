@@ -123,10 +123,11 @@ def render(results: Sequence[Result], date: str) -> str:
         '`make bench ARGS="--only lr_policy"`. CTR-DNN, precision auto (bf16 if the CPU has it), '
         f"batches of 200, {EXAMPLES:,} examples to train on (1,000 batches), {TEST_EXAMPLES:,} to "
         f"test on; mean test AUC of {seeds} seeds, and in brackets the difference from one worker "
-        "all the time, seed by seed, ± its standard deviation. A seed is first values and the order of the data; so "
-        "few of them show effects well above that deviation and no others. `1,2,4,1`: each quarter "
-        "of the data by so many workers; rules are those of the job field `on_workers_change`, "
-        "reference 1. No learning rate was tuned for any row.",
+        "all the time, seed by seed, ± its standard deviation. A seed is first values "
+        "and the order of the data; so few of them show effects well above that deviation and no "
+        "others. `1,2,4,1`: each quarter of the data by so many workers; rules are "
+        "those of the job field `on_workers_change`, reference 1. No learning rate was "
+        "tuned for any row.",
         "",
         "Workers are simulated one after the other over the real server, net, merge and policy "
         "(`bench/lr_policy_bench.cc`), so that a seed gives the same figures on any machine of the "
