@@ -293,8 +293,11 @@ Result<EtcdAnswer> EtcdClient::txn(const std::vector<EtcdCompare>& compares,
                                    const std::vector<EtcdStep>& otherwise, const EtcdLimit& limit) {
   json body = {{"success", steps_json(then)}, {"failure", steps_json(otherwise)}};
   for (const EtcdCompare& compare : compares) body["compare"].push_back(compare_json(compare));
-  const auto read = [&](const json& answer) {
-    return read_txn(answer, then.size(), otherwise.size());
+  const auto read = [&](const json& answer) -> Result<EtcdAnswer> {
+    auto out = read_txn(answer, then.size(), otherwise.size());
+    if (out.is_ok() && compares.empty() && !out.value().succeeded)
+      return strange("it failed where there was nothing to fail");
+    return out;
   };
   return impl_->call<EtcdAnswer>("/v3/kv/txn", body, limit, read);
 }
