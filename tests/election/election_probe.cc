@@ -2,7 +2,7 @@
 // standard output how each went; tests/e2e/election.py starts several and kills, stops and cuts
 // them off.
 //
-//   election_probe NAME OUTPUT ETCD [CA-FILE [CERTIFICATE KEY]]
+//   election_probe NAME OUTPUT TTL ETCD [CA-FILE [CERTIFICATE KEY]]
 //     campaign     "waits ..." whenever the reason changes, then "ok leads"
 //     claim ABOVE  "ok TERM"
 //     still TERM   "ok"
@@ -14,6 +14,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <mutex>
@@ -103,9 +104,10 @@ int run(const std::vector<std::string>& arguments) {
   setup.files = &real_files();
   setup.job = "probe";
   setup.output = arguments[1];
-  setup.etcd = arguments[2];
-  if (arguments.size() > 3) setup.ca_file = arguments[3];
-  if (arguments.size() > 5) setup.certificate = arguments[4], setup.key = arguments[5];
+  setup.ttl_s = std::atoll(arguments[2].c_str());
+  setup.etcd = arguments[3];
+  if (arguments.size() > 4) setup.ca_file = arguments[4];
+  if (arguments.size() > 6) setup.certificate = arguments[5], setup.key = arguments[6];
   const auto election = open_election(setup);
   if (said_failure(election.status())) return 2;
   const std::string& name = arguments[0];
@@ -129,8 +131,8 @@ int run(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (arguments.size() < 3) {
-    std::fputs("usage: election_probe NAME OUTPUT ETCD [CA-FILE [CERTIFICATE KEY]]\n", stderr);
+  if (arguments.size() < 4) {
+    std::fputs("usage: election_probe NAME OUTPUT TTL ETCD [CA-FILE [CERTIFICATE KEY]]\n", stderr);
     return 2;
   }
   return flux::run(arguments);
