@@ -32,9 +32,9 @@ bool from_base64(const std::string& text, std::string* out) {
   const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out->data()),
                                    reinterpret_cast<const unsigned char*>(text.data()),
                                    static_cast<int>(text.size()));
-  if (size < 0) return false;
-  const size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
-  out->resize(static_cast<size_t>(size) - padding);
+  const int padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
+  if (size < padding) return false;
+  out->resize(static_cast<size_t>(size - padding));
   return true;
 }
 
@@ -132,6 +132,31 @@ Status refusal(int http, const std::string& body) {
 
 Status strange(const std::string& what) {
   return error(Code::kUnavailable, "does not answer as etcd v3 does: {}", what);
+}
+
+Result<EtcdAnswer> read_txn(const json& answer, size_t then, size_t otherwise) {
+  EtcdAnswer out;
+  const auto succeeded = answer.find("succeeded");
+  out.succeeded = succeeded != answer.end() && *succeeded == true;
+  if (!read_number(answer["header"], "revision", &out.revision) || out.revision <= 0)
+    return strange("no revision");
+  const auto responses = answer.find("responses");
+  const size_t wanted = out.succeeded ? then : otherwise;
+  if (responses != answer.end() && !responses->is_array()) return strange("no list of results");
+  if ((responses == answer.end() ? 0 : responses->size()) != wanted)
+    return strange("another number of results than steps");
+  for (size_t i = 0; i < wanted; ++i) {
+    auto& found = out.found.emplace_back();
+    const json& one = (*responses)[i];
+    if (!one.is_object()) return strange("a result that is none");
+    const auto range = one.find("response_range");
+    if (range == one.end()) continue;
+    if (!range->is_object()) return strange("a result that is none");
+    if (!range->contains("kvs")) continue;
+    for (const json& kv : (*range)["kvs"])
+      if (!read_pair(kv, &found.emplace_back())) return strange("a key that cannot be read");
+  }
+  return out;
 }
 
 }  // namespace
@@ -269,24 +294,9 @@ Result<EtcdAnswer> EtcdClient::txn(const std::vector<EtcdCompare>& compares,
   json body = {{"success", steps_json(then)}, {"failure", steps_json(otherwise)}};
   for (const EtcdCompare& compare : compares) body["compare"].push_back(compare_json(compare));
   const auto read = [&](const json& answer) -> Result<EtcdAnswer> {
-    EtcdAnswer out;
-    const auto succeeded = answer.find("succeeded");
-    out.succeeded = succeeded != answer.end() && *succeeded == true;
-    if (!read_number(answer["header"], "revision", &out.revision) || out.revision <= 0)
-      return strange("no revision");
-    const auto responses = answer.find("responses");
-    const size_t wanted = (out.succeeded ? then : otherwise).size();
-    if ((responses == answer.end() ? 0 : responses->size()) != wanted)
-      return strange("another number of results than steps");
-    for (size_t i = 0; i < wanted; ++i) {
-      auto& found = out.found.emplace_back();
-      const json& one = (*responses)[i];
-      if (!one.is_object()) return strange("a result that is none");
-      const auto range = one.find("response_range");
-      if (range == one.end() || !range->is_object() || !range->contains("kvs")) continue;
-      for (const json& kv : (*range)["kvs"])
-        if (!read_pair(kv, &found.emplace_back())) return strange("a key that cannot be read");
-    }
+    auto out = read_txn(answer, then.size(), otherwise.size());
+    if (out.is_ok() && compares.empty() && !out.value().succeeded)
+      return strange("it failed where there was nothing to fail");
     return out;
   };
   return impl_->call<EtcdAnswer>("/v3/kv/txn", body, limit, read);

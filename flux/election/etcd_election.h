@@ -26,7 +26,7 @@ struct EtcdElectionOptions {
   EtcdOptions etcd;
   std::string job;     // its name
   std::string output;  // absolute path, the same for all who run this job
-  int64_t ttl_s = 3;   // of the lease, 2 to 60: how soon a dead leader is replaced
+  int64_t ttl_s = 5;   // of the lease, 2 to 60: how soon a dead leader is replaced
   TimeNs poll_ns = 200 * kMillisecond;
   TimeNs first_answer_ns =
       10 * kSecond;  // campaign() fails if etcd has not answered at all by then

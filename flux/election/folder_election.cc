@@ -38,9 +38,7 @@ uint64_t FolderElection::highest() {
 }
 
 Status FolderElection::take(uint64_t term) {
-  if (term == 0 || term > kTermMax)
-    return error(Code::kCorrupt, "{}: term {} is none; terms go from 1 to {}", folder_, term,
-                 kTermMax);
+  FLUX_CHECK(term > 0 && term <= kTermMax, "term {}", term);
   LeaderInfo claim{term, {}};
   {
     const std::lock_guard lock(mutex_);
@@ -63,7 +61,11 @@ Status FolderElection::take(uint64_t term) {
 Result<uint64_t> FolderElection::claim_term(uint64_t above) {
   constexpr int kTries = 1000;
   for (int i = 0; i < kTries; ++i) {
-    above = std::max(above, highest()) + 1;
+    above = std::max(above, highest());
+    if (above >= kTermMax)
+      return error(Code::kCorrupt, "{}: no term above {} can be claimed; terms end at {}", folder_,
+                   above, kTermMax);
+    ++above;
     const Status taken = take(above);
     if (taken.code() == Code::kStale) continue;
     FLUX_RETURN_IF_ERROR(taken);

@@ -32,7 +32,7 @@ class FolderElection final : public Election {
 
   // The highest term in the folder; 0: none.
   uint64_t highest();
-  // Claims this very term; kStale if it or a higher one was claimed before.
+  // Claims this very term, 1 to kTermMax; kStale if it or a higher one was claimed before.
   Status take(uint64_t term);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -10,6 +11,7 @@
 #include <httplib.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <pthread.h>
 
 namespace flux {
 namespace {
@@ -47,6 +49,28 @@ class Deadline {
   std::thread thread_;
 };
 
+// Writing to a peer that has gone raises SIGPIPE in httplib and OpenSSL; it would end the process
+// of a caller that has not thought of it. Held back in this thread, and forgotten.
+class WithoutPipeSignal {
+ public:
+  WithoutPipeSignal() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~WithoutPipeSignal() {
+    if (sigismember(&before_, SIGPIPE) == 1) return;
+    const timespec now{};
+    while (::sigtimedwait(&pipe_, nullptr, &now) == SIGPIPE) continue;
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WithoutPipeSignal(const WithoutPipeSignal&) = delete;
+  WithoutPipeSignal& operator=(const WithoutPipeSignal&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+};
+
 std::unique_ptr<httplib::ClientImpl> make_client(const HttpPost& post) {
   std::unique_ptr<httplib::ClientImpl> client;
   if (post.tls) {
@@ -68,13 +92,14 @@ std::unique_ptr<httplib::ClientImpl> make_client(const HttpPost& post) {
   return client;
 }
 
-std::string reason(httplib::Error error) {
+std::string reason(httplib::Error error, bool tls) {
   switch (error) {
     case httplib::Error::Connection:
       return "cannot be reached";
     case httplib::Error::Read:
     case httplib::Error::Write:
-      return "closed the connection, or does not speak HTTP as we do";
+      return tls ? "closed the connection without an answer"
+                 : "closed the connection without an answer; if it speaks TLS, write https://";
     case httplib::Error::SSLConnection:
       return "TLS could not be agreed on";
     case httplib::Error::SSLLoadingCerts:
@@ -90,6 +115,7 @@ std::string reason(httplib::Error error) {
 
 Result<HttpAnswer> http_post(const HttpPost& post) {
   if (post.within <= 0) return error(Code::kUnavailable, "there was no time left to ask");
+  const WithoutPipeSignal quiet;
   const auto client = make_client(post);
   if (!client->is_valid()) return error(Code::kUnavailable, "TLS could not be set up");
   HttpAnswer answer;
@@ -116,7 +142,7 @@ Result<HttpAnswer> http_post(const HttpPost& post) {
   if (late)
     return error(Code::kUnavailable, "does not answer within {:.1f} s",
                  static_cast<double>(post.within) * 1e-9);
-  return error(Code::kUnavailable, "{}", reason(result.error()));
+  return error(Code::kUnavailable, "{}", reason(result.error(), post.tls));
 }
 
 Status check_tls_files(const std::string& ca_file, const std::string& certificate,

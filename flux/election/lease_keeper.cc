@@ -23,7 +23,7 @@ TimeNs boot_now_ns() {
 LeaseKeeper::LeaseKeeper(EtcdClient* client, const EtcdLease& lease, TimeNs asked)
     : client_(client),
       lease_(lease),
-      period_(lease.ttl_s * kSecond / 6),
+      period_(lease.ttl_s * kSecond / 10),
       renewed_(asked),
       until_(asked + trusted_ns(lease.ttl_s)) {
   thread_ = std::thread([this] { run(); });

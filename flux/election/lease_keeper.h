@@ -1,7 +1,7 @@
 // LeaseKeeper: keeps one lease at etcd alive on a thread of its own, and knows without asking
 // anybody until when it surely lives. Private to this library.
 //
-// The lease is trusted for three quarters of its time, counted from before the request that renewed
+// The lease is trusted for four fifths of its time, counted from before the request that renewed
 // it was sent, on a clock that goes on while the machine sleeps. Etcd counts the whole time from a
 // later moment, so we have given up before it can run out there. Given up once is given up for
 // ever. Threads: any. `client` outlives this. The destructor waits for the request under way, if
