@@ -76,9 +76,10 @@ Status FaultMaker::make(const PlannedFault& planned, const std::vector<RoleProce
   fault.text = fmt::format("{}: {}", planned.spec.text(), named(fault.victims));
   switch (planned.spec.kind) {
     case FaultKind::kKill:
-      if (planned.spec.lose_log && options_.folder)
-        (void)remove_all(join_path(options_.folder->path(), "log"));
-      return kill(fault);
+      FLUX_RETURN_IF_ERROR(kill(fault));
+      if (!planned.spec.lose_log) return Status::ok();
+      if (!options_.folder) return invalid("where the coordinator's log is, is not known");
+      return remove_all(join_path(parent_folder(options_.folder->path()), "coordinator.log"));
     case FaultKind::kPause:
       return pause(std::move(fault));
     case FaultKind::kOom:
