@@ -253,6 +253,7 @@ class Drill {
     if (waits_since_ == 0) waits_since_ = steady_now_ns();
     if (steady_now_ns() - waits_since_ < to_ns(kVictim_s)) return Status::ok();  // again soon
     watch_.say(now_s(), next_->number, fmt::format("left out: {}", made.message()));
+    ++left_out_;
     next_.reset();
     waits_since_ = 0;
     return Status::ok();
@@ -298,6 +299,7 @@ class Drill {
     report.baseline = baseline_;
     report.examples_total = total_;
     report.watch = &watch_;
+    report.left_out = left_out_ + faults_->not_reached();
     report.summary = fresh_summary();
     report.end = report.summary ? report.summary->state : how_;
     const std::string folder = a_.out.empty() ? output_ : a_.out;
@@ -369,6 +371,7 @@ class Drill {
   std::optional<CoordinatorRecord> record_;
   std::string job_;
   uint64_t total_ = 0;
+  uint32_t left_out_ = 0;   // faults whose victims did not come
   TimeNs waits_since_ = 0;  // the next fault, for whom it is about
   TimeNs started_ = 0, begin_ = 0, answered_ = 0, gone_since_ = 0;
   bool ended_ = false, interrupted_ = false;

@@ -271,7 +271,9 @@ Status FaultMaker::write_faults() const {
     all.dies.insert(all.dies.end(), armed.orders.dies.begin(), armed.orders.dies.end());
     all.starts.insert(all.starts.end(), armed.orders.starts.begin(), armed.orders.starts.end());
   }
-  return write_file_atomic(options_.folder->faults_file(), faults_text(all));
+  const std::string text = faults_text(all);
+  if (text.empty()) return remove_all(options_.folder->faults_file());
+  return write_file_atomic(options_.folder->faults_file(), text);
 }
 
 }  // namespace flux

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
-from _cluster import ROW, ClusterCase, alive
+from _cluster import ClusterCase, alive
 from _support import DEADLINE_S, example, sets
 
 EPOCHS = 400
@@ -28,7 +28,7 @@ class Drill(ClusterCase):
         return loaded
 
     def assert_picture(self, faults: int) -> None:
-        root = ET.parse(self.folder / "out/timeline.svg").getroot()
+        root = ET.parse(self.folder / "out/timeline.svg").getroot()  # noqa: S314 - our own
         self.assertTrue(root.tag.endswith("svg"))
         marks = [e for e in root.iter() if "l4 8" in e.get("d", "")]
         self.assertEqual(len(marks), faults)
