@@ -15,14 +15,14 @@ from importlib import metadata
 from pathlib import Path
 from statistics import median
 
-from harness import cases, cluster, data, machine, micro, process, report, setup, targets
+from harness import cases, cluster, counting, data, machine, micro, process, report, setup, targets
 from harness.errors import BenchError, SkippedError
 from harness.flux import ROOT, Files, Flux
 from harness.paddle import PaddlePeer
 from harness.rows import Case, Series
 
-PARTS = ("ctr", "lr", "cluster", "micro", "start")
-NEEDS_FLUX = frozenset({"ctr", "lr", "cluster", "start"})
+PARTS = ("ctr", "lr", "cluster", "counting", "micro", "start")
+NEEDS_FLUX = frozenset({"ctr", "lr", "cluster", "start"})  # and its data
 EXAMPLES, TEST_EXAMPLES, REPEAT = 1_000_000, 100_000, 3
 QUICK_EXAMPLES, QUICK_TEST_EXAMPLES, QUICK_REPEAT = 100_000, 20_000, 1
 
@@ -87,7 +87,7 @@ class Bench:
             transform=args.dense,
         )
         self.flux: Flux | None = None
-        if not args.peers_only and args.only & NEEDS_FLUX:
+        if not args.peers_only and args.only & (NEEDS_FLUX | {"counting"}):
             self.flux = Flux(args.build.resolve() / "flux", self.cache / "scratch")
         elif args.peers_only and not args.data:
             raise BenchError("--peers-only needs --data, as flux makes the data otherwise")
@@ -156,6 +156,22 @@ class Bench:
         self.report.cluster.add(missing)
         return []
 
+    def counting(self) -> None:
+        """Its table is a file of its own: it has no speeds and no targets in time."""
+        version, python = "left out", None
+        try:
+            python = setup.python_of("paddle", self.cache)
+            version = _version(python, "paddlepaddle")
+        except SkippedError as error:
+            print(f"Paddle: skipped: {error}", flush=True)
+        binary = None if self.args.peers_only else self.args.build.resolve() / "flux"
+        rows = counting.run(binary, python, self.cache / "scratch" / "counting")
+        folder = self.args.results or ROOT / "bench" / "results"
+        counting.write(rows, version, folder)
+        print("\n" + counting.render(rows, version), flush=True)
+        if any(row.system == "flux" and not row.exact for row in rows):
+            raise BenchError("flux lost examples or counted some twice")
+
     def start(self, files: Files) -> None:
         if self.flux is None:
             return
@@ -182,6 +198,8 @@ class Bench:
             self.lr(files)
         if files and "cluster" in parts:
             self.cluster(files)
+        if "counting" in parts:
+            self.counting()
         if "micro" in parts:
             self.report.micro = micro.run_all(self.args.build.resolve() / "bin")
             self.report.gemm += [
