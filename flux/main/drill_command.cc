@@ -137,6 +137,7 @@ class Drill {
     options.pause_s = seconds(pause);
     options.partition_s = seconds(partition);
     options.at_wait_s = seconds(at_wait);
+    options.vanish = a_.vanish;
     if (!output_.empty()) options.folder = ClusterFolder(output_);
     options.program = own_program();
     options.target = target_.target;

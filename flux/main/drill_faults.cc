@@ -24,10 +24,11 @@ std::string named(const std::vector<RoleProcess>& victims) {
 }
 
 // Messages from one to the other, under every name that a channel may know them by.
-void add_drops(const RoleProcess& from, const RoleProcess& to, std::vector<Faults::Drop>* out) {
-  out->push_back({from.name, to.name});
-  if (!to.address.empty()) out->push_back({from.name, to.address});
-  if (!from.address.empty()) out->push_back({from.address, to.name});
+void add_drops(const RoleProcess& from, const RoleProcess& to, bool held,
+               std::vector<Faults::Drop>* out) {
+  out->push_back({from.name, to.name, held});
+  if (!to.address.empty()) out->push_back({from.name, to.address, held});
+  if (!from.address.empty()) out->push_back({from.address, to.name, held});
 }
 
 // Points that are passed only when another server is lost, and those of its successor.
@@ -130,8 +131,8 @@ Status FaultMaker::partition(DrillFault fault, bool both_ways) {
           "name its file or folder, not its address)",
           end.name);
   Lasting lasting;
-  add_drops(fault.victims[0], fault.victims[1], &lasting.drops);
-  if (both_ways) add_drops(fault.victims[1], fault.victims[0], &lasting.drops);
+  add_drops(fault.victims[0], fault.victims[1], !options_.vanish, &lasting.drops);
+  if (both_ways) add_drops(fault.victims[1], fault.victims[0], !options_.vanish, &lasting.drops);
   lasting.fault = fault;
   lasting.until = fault.t + options_.partition_s;
   lasting_.push_back(lasting);

@@ -257,6 +257,7 @@ void add_drill(CLI::App* app, Arguments* a, int* exit_code) {
   drill->add_option("--at-pass", to->pass_max, "die at a pass of the point up to this one");
   drill->add_option("--out", to->out, "folder for drill.json and timeline.svg");
   drill->add_option("--baseline", to->baseline, "summary.json of an undisturbed run");
+  drill->add_flag("--vanish", to->vanish, "what a partition cuts off is lost, not only late");
   drill->add_flag("--no-wait", to->no_wait, "end when the last fault is repaired");
   drill->add_flag("--quiet", to->quiet, "tell only the end");
   drill->add_flag("--run", to->run, "start the job itself");
