@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 DEADLINE_S = 4 * 3600
-EXAMPLES = {"counting": 20_000, "ctr": 20_000}
-TEST_EXAMPLES = 5_000
+EXAMPLES = {"counting": 20_000, "ctr": 200_000}
+TEST_EXAMPLES = 50_000
 TRIAL_S = 3.0
 LONGER = (1.5, 4.0, 12.0)  # a drilled job is so much longer than the faults need
 
@@ -96,7 +96,7 @@ class Runner:
             fields += ["data.batch=10", "shards=16"]
         else:
             name = "ctr_dnn"
-            fields += [f"data.test={self.data('test', TEST_EXAMPLES, 2)}", "data.batch=50",
+            fields += [f"data.test={self.data('test', TEST_EXAMPLES, 2)}", "data.batch=100",
                        "shards=8", "model.layers.fc1.units=32", "model.layers.fc2.units=16",
                        "model.layers.fc3.units=16"]
         words = [str(self.source / "examples" / name / "job.yaml")]
@@ -118,7 +118,7 @@ class Runner:
             if trial["train_s"] >= TRIAL_S or count > 1000:
                 self.rates[key] = trial["examples_per_s"]
             count = round(count * max(2.0, 1.5 * TRIAL_S / max(trial["train_s"], 0.1)))
-        return max(2, round(self.rates[key] * seconds / EXAMPLES[job.model]))
+        return max(1, round(self.rates[key] * seconds / EXAMPLES[job.model]))
 
     def summary(self, output: str) -> dict[str, Any]:
         loaded = json.loads((self.scratch / output / "summary.json").read_text())

@@ -40,10 +40,25 @@ class Figures(unittest.TestCase):
         self.assertEqual(scenarios.recovered(result(), "kill worker", "kill server")["p99"], 0.9)
         self.assertEqual(scenarios.recovered(result(), "kill server")["max"], 0)
 
-    def test_auc_is_held_against_the_undisturbed_run(self) -> None:
-        self.assertTrue(scenarios.auc(result())[0].met)
-        self.assertFalse(scenarios.auc(result(auc=0.7))[0].met)
+    def test_one_run_does_not_judge_auc(self) -> None:
+        self.assertIsNone(scenarios.auc(result(auc=0.7))[0].met)
         self.assertEqual(scenarios.auc(result(auc=None)), [])
+
+    def test_means_are_judged_if_runs_are_alike(self) -> None:
+        calm = [0.75, 0.7501, 0.7499, 0.75, 0.75]
+        self.assertTrue(scenarios.distance_of_means(calm, calm)[0].met)
+        self.assertFalse(scenarios.distance_of_means(calm, [x - 0.001 for x in calm])[0].met)
+        wide = [0.63, 0.64, 0.635, 0.631, 0.638]
+        self.assertIsNone(scenarios.distance_of_means(wide, calm)[0].met)
+        self.assertIsNone(scenarios.distance_of_means([0.75], [0.75])[0].met)
+
+    def test_goodput_above_all_measure_is_not_judged(self) -> None:
+        one = result()
+        self.assertTrue(scenarios.goodput(one, 0.9).met)
+        one.drill["goodput"] = 2.56
+        self.assertIsNone(scenarios.goodput(one, 0.9).met)
+        one.drill["goodput"] = 0.5
+        self.assertFalse(scenarios.goodput(one, 0.9).met)
 
     def test_a_job_without_a_summary_fails(self) -> None:
         one = result()
