@@ -63,8 +63,8 @@ def table(outcomes: list[Outcome], short: bool) -> str:
     kind = "short counts" if short else "full counts"
     lines = [f"# Chaos ({kind})", "",
              "Real processes on one machine; each scenario is described in "
-             "`tests/chaos/scenarios.py`. Times are seconds. Not judged: the undisturbed run was no "
-             "measure (a goodput above 110 %: the machine was busier then; an AUC whose runs "
+             "`tests/chaos/scenarios.py`. Times are seconds. Not judged: the undisturbed run was "
+             "no measure (a goodput above 110 %: the machine was busier then; an AUC whose runs "
              "differ by more than the target).", "",
              "| scenario | figure | measured | target | |", "|---|---|---|---|---|"]
     for outcome in outcomes:
