@@ -18,6 +18,7 @@ from statistics import median
 from harness import (
     cases,
     cluster,
+    counting,
     data,
     lr_policy,
     machine,
@@ -32,9 +33,9 @@ from harness.flux import ROOT, Files, Flux
 from harness.paddle import PaddlePeer
 from harness.rows import Case, Series
 
-PARTS = ("ctr", "lr", "cluster", "micro", "start")
+PARTS = ("ctr", "lr", "cluster", "counting", "micro", "start")
 ON_REQUEST = ("lr_policy",)  # no comparison with peers: only when named
-NEEDS_FLUX = frozenset({"ctr", "lr", "cluster", "start", "lr_policy"})
+NEEDS_FLUX = frozenset({"ctr", "lr", "cluster", "start", "lr_policy"})  # and its data
 EXAMPLES, TEST_EXAMPLES, REPEAT = 1_000_000, 100_000, 3
 QUICK_EXAMPLES, QUICK_TEST_EXAMPLES, QUICK_REPEAT = 100_000, 20_000, 1
 
@@ -103,7 +104,7 @@ class Bench:
             transform=args.dense,
         )
         self.flux: Flux | None = None
-        if not args.peers_only and args.only & NEEDS_FLUX:
+        if not args.peers_only and args.only & (NEEDS_FLUX | {"counting"}):
             self.flux = Flux(args.build.resolve() / "flux", self.cache / "scratch")
         elif args.peers_only and not args.data:
             raise BenchError("--peers-only needs --data, as flux makes the data otherwise")
@@ -184,6 +185,22 @@ class Bench:
         (folder / "lr_policy.md").write_text(page)
         print(page)
 
+    def counting(self) -> None:
+        """Its table is a file of its own: it has no speeds and no targets in time."""
+        version, python = "left out", None
+        try:
+            python = setup.python_of("paddle", self.cache)
+            version = _version(python, "paddlepaddle")
+        except SkippedError as error:
+            print(f"Paddle: skipped: {error}", flush=True)
+        binary = None if self.args.peers_only else self.args.build.resolve() / "flux"
+        rows = counting.run(binary, python, self.cache / "scratch" / "counting")
+        folder = self.args.results or ROOT / "bench" / "results"
+        counting.write(rows, version, folder)
+        print("\n" + counting.render(rows, version), flush=True)
+        if any(row.system == "flux" and not row.exact for row in rows):
+            raise BenchError("flux lost examples or counted some twice")
+
     def start(self, files: Files) -> None:
         if self.flux is None:
             return
@@ -212,6 +229,8 @@ class Bench:
             self.cluster(files)
         if files and "lr_policy" in parts:
             self.lr_policy(files)
+        if "counting" in parts:
+            self.counting()
         if "micro" in parts:
             self.report.micro = micro.run_all(self.args.build.resolve() / "bin")
             self.report.gemm += [

@@ -155,7 +155,7 @@ JobStatus JobMaster::State::status() const {
   s.examples_run = sum.examples;
   s.examples_total = total_examples_;
   s.examples_applied = closed_examples();
-  if (geometry_ && closed_.size() == pass_) s.examples_applied += examples_by_hints();
+  if (queue_ && closed_.size() == pass_) s.examples_applied += examples_by_hints();
   s.train_auc = sum.train_auc;
   s.train_logloss = sum.examples > 0 ? sum.loss_sum / static_cast<double>(sum.examples) : 0;
   s.duplicates = sum.duplicates;

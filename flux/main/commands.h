@@ -104,6 +104,7 @@ struct DrillArguments {
   uint64_t seed = 1;
   std::string out;       // folder for drill.json and timeline.svg; empty: the job's output
   std::string baseline;  // summary.json of an undisturbed run
+  bool vanish = false;   // what a partition cuts off is lost, not only late
   bool no_wait = false;  // end when the last fault is repaired, not with the job
   bool quiet = false;    // only the end is told
   bool run = false;      // start the job

@@ -30,6 +30,7 @@ namespace {
 constexpr int kTickMs = 10;
 constexpr double kGone_s = 2;             // a job that is gone so long has ended
 constexpr double kSilence_s = 60;         // one that says nothing so long is given up
+constexpr double kVictim_s = 10;          // a fault waits so long for whom it is about
 constexpr double kSettle_s = 30;          // --no-wait: for the last fault to be repaired
 constexpr TimeNs kBegin = 300 * kSecond;  // a job that does not train so long after its start
 
@@ -136,6 +137,7 @@ class Drill {
     options.pause_s = seconds(pause);
     options.partition_s = seconds(partition);
     options.at_wait_s = seconds(at_wait);
+    options.vanish = a_.vanish;
     if (!output_.empty()) options.folder = ClusterFolder(output_);
     options.program = own_program();
     options.target = target_.target;
@@ -244,9 +246,18 @@ class Drill {
     const Status made = next_->spec.kind == FaultKind::kKillAll
                             ? kill_all(*next_, all)
                             : faults_->make(*next_, all, now_s());
-    if (made.code() == Code::kNotFound) return Status::ok();  // again at the next turn
+    if (made.code() != Code::kNotFound) {
+      next_.reset();
+      waits_since_ = 0;
+      return made;
+    }
+    if (waits_since_ == 0) waits_since_ = steady_now_ns();
+    if (steady_now_ns() - waits_since_ < to_ns(kVictim_s)) return Status::ok();  // again soon
+    watch_.say(now_s(), next_->number, fmt::format("left out: {}", made.message()));
+    ++left_out_;
     next_.reset();
-    return made;
+    waits_since_ = 0;
+    return Status::ok();
   }
 
   Status kill_all(const PlannedFault& planned, const std::vector<RoleProcess>& all) {
@@ -278,6 +289,7 @@ class Drill {
   Result<int> finish() {
     faults_->heal_all(now_s());
     sampler_.reset();
+    if (!interrupted_ && how_ != "running") watch_.end();
     if (child_ && interrupted_) stop_child();
     tell();
     if (!failure_.is_ok()) return failure_;
@@ -288,6 +300,7 @@ class Drill {
     report.baseline = baseline_;
     report.examples_total = total_;
     report.watch = &watch_;
+    report.left_out = left_out_ + faults_->not_reached();
     report.summary = fresh_summary();
     report.end = report.summary ? report.summary->state : how_;
     const std::string folder = a_.out.empty() ? output_ : a_.out;
@@ -359,6 +372,8 @@ class Drill {
   std::optional<CoordinatorRecord> record_;
   std::string job_;
   uint64_t total_ = 0;
+  uint32_t left_out_ = 0;   // faults whose victims did not come
+  TimeNs waits_since_ = 0;  // the next fault, for whom it is about
   TimeNs started_ = 0, begin_ = 0, answered_ = 0, gone_since_ = 0;
   bool ended_ = false, interrupted_ = false;
   std::string how_;

@@ -24,10 +24,11 @@ std::string named(const std::vector<RoleProcess>& victims) {
 }
 
 // Messages from one to the other, under every name that a channel may know them by.
-void add_drops(const RoleProcess& from, const RoleProcess& to, std::vector<Faults::Drop>* out) {
-  out->push_back({from.name, to.name});
-  if (!to.address.empty()) out->push_back({from.name, to.address});
-  if (!from.address.empty()) out->push_back({from.address, to.name});
+void add_drops(const RoleProcess& from, const RoleProcess& to, bool held,
+               std::vector<Faults::Drop>* out) {
+  out->push_back({from.name, to.name, held});
+  if (!to.address.empty()) out->push_back({from.name, to.address, held});
+  if (!from.address.empty()) out->push_back({from.address, to.name, held});
 }
 
 // Points that are passed only when another server is lost, and those of its successor.
@@ -76,9 +77,10 @@ Status FaultMaker::make(const PlannedFault& planned, const std::vector<RoleProce
   fault.text = fmt::format("{}: {}", planned.spec.text(), named(fault.victims));
   switch (planned.spec.kind) {
     case FaultKind::kKill:
-      if (planned.spec.lose_log && options_.folder)
-        (void)remove_all(join_path(options_.folder->path(), "log"));
-      return kill(fault);
+      FLUX_RETURN_IF_ERROR(kill(fault));
+      if (!planned.spec.lose_log) return Status::ok();
+      if (!options_.folder) return invalid("where the coordinator's log is, is not known");
+      return remove_all(join_path(parent_folder(options_.folder->path()), "coordinator.log"));
     case FaultKind::kPause:
       return pause(std::move(fault));
     case FaultKind::kOom:
@@ -129,8 +131,8 @@ Status FaultMaker::partition(DrillFault fault, bool both_ways) {
           "name its file or folder, not its address)",
           end.name);
   Lasting lasting;
-  add_drops(fault.victims[0], fault.victims[1], &lasting.drops);
-  if (both_ways) add_drops(fault.victims[1], fault.victims[0], &lasting.drops);
+  add_drops(fault.victims[0], fault.victims[1], !options_.vanish, &lasting.drops);
+  if (both_ways) add_drops(fault.victims[1], fault.victims[0], !options_.vanish, &lasting.drops);
   lasting.fault = fault;
   lasting.until = fault.t + options_.partition_s;
   lasting_.push_back(lasting);
@@ -270,7 +272,9 @@ Status FaultMaker::write_faults() const {
     all.dies.insert(all.dies.end(), armed.orders.dies.begin(), armed.orders.dies.end());
     all.starts.insert(all.starts.end(), armed.orders.starts.begin(), armed.orders.starts.end());
   }
-  return write_file_atomic(options_.folder->faults_file(), faults_text(all));
+  const std::string text = faults_text(all);
+  if (text.empty()) return remove_all(options_.folder->faults_file());
+  return write_file_atomic(options_.folder->faults_file(), text);
 }
 
 }  // namespace flux

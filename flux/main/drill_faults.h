@@ -22,7 +22,8 @@ namespace flux {
 
 struct FaultMakerOptions {
   double pause_s = 30, partition_s = 5;
-  double at_wait_s = 15;                // a kill point that is not passed so long is given up
+  bool vanish = false;    // what is cut off is lost, not delivered after the partition
+  double at_wait_s = 15;  // a kill point that is not passed so long is given up
   std::optional<ClusterFolder> folder;  // of the job; without it no partition and no kill point
   std::string program;                  // this one, for `flux scale` and `flux drain`
   std::string target;                   // what they are told

@@ -166,6 +166,7 @@ std::string drill_json(const DrillReport& report) {
   j["end"] = report.end;
   j["line"] = drill_line(report);
   j["faults_made"] = watch.faults().size();
+  j["faults_left_out"] = report.left_out;
   j["worst_stall_s"] = watch.worst_stall_s();
   j["stall_before_s"] = watch.stall_before_s();
   j["examples_per_s_before"] = watch.rate_before();

@@ -34,6 +34,7 @@ struct DrillReport {
   std::optional<DrilledSummary> summary;   // if the job ended
   std::optional<DrilledSummary> baseline;  // of an undisturbed run, if given
   uint64_t examples_total = 0;             // as the status said
+  uint32_t left_out = 0;                   // faults that could not be made
   const DrillWatch* watch = nullptr;
 };
 

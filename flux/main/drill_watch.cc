@@ -86,6 +86,13 @@ void DrillWatch::give_up(uint32_t number) {
     if (fault.number == number) fault.given_up = true;
 }
 
+void DrillWatch::end() {
+  while (!samples_.empty() && !samples_.back().answered) samples_.pop_back();
+  const double last = samples_.empty() ? 0 : samples_.back().t;
+  std::erase_if(events_, [&](const DrillEvent& e) { return e.t > last && e.fault == 0; });
+  told_ = std::min(told_, events_.size());
+}
+
 void DrillWatch::add_sample(double t, const std::optional<JobStatus>& status,
                             const std::optional<CoordinatorRecord>& record) {
   DrillSample now;

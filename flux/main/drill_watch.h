@@ -51,7 +51,7 @@ struct DrillFault {
   std::optional<double> trains_s;     // noticed, and more examples are applied than then
   std::optional<double> speed_s;      // 80 % of the speed before
   std::optional<double> recovered_s;  // what counts for this kind; see the .cc
-  bool over() const { return recovered_s && (speed_s || given_up); }
+  bool over() const { return given_up || (recovered_s && speed_s && back_s); }
   bool given_up = false;  // nobody waits for it any more
   double rate_before = 0;
   uint64_t applied_at_notice = 0, trained_at_notice = 0;
@@ -64,6 +64,8 @@ class DrillWatch {
   void add_fault(DrillFault fault);
   void heal(uint32_t number, double t);
   void give_up(uint32_t number);
+  // The job is over: what came after its last word is not part of the story.
+  void end();
   void say(double t, uint32_t fault, const std::string& what);
 
   const std::vector<DrillSample>& samples() const { return samples_; }

@@ -1,10 +1,12 @@
 // The `flux` binary: flags to options to one command.
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "flux/base/cpu.h"
 #include "flux/base/text.h"
@@ -255,6 +257,7 @@ void add_drill(CLI::App* app, Arguments* a, int* exit_code) {
   drill->add_option("--at-pass", to->pass_max, "die at a pass of the point up to this one");
   drill->add_option("--out", to->out, "folder for drill.json and timeline.svg");
   drill->add_option("--baseline", to->baseline, "summary.json of an undisturbed run");
+  drill->add_flag("--vanish", to->vanish, "what a partition cuts off is lost, not only late");
   drill->add_flag("--no-wait", to->no_wait, "end when the last fault is repaired");
   drill->add_flag("--quiet", to->quiet, "tell only the end");
   drill->add_flag("--run", to->run, "start the job itself");
@@ -314,6 +317,15 @@ void add_sim(CLI::App* app, Arguments* a, int* exit_code) {
   });
 }
 
+// Unwinding out of one thread would wait for others that never end, so a process without memory
+// says so and goes at once: whoever watches it must not have to wait.
+void out_of_memory() {
+  constexpr char kText[] = "flux: out of memory\n";
+  const ssize_t ignored = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+  (void)ignored;
+  ::_exit(1);
+}
+
 int run_main(int argc, char** argv) {
   if (!cpu_has_baseline()) {
     std::fputs("flux: this CPU lacks AVX2, FMA or BMI2 (x86-64-v3), which flux needs\n", stderr);
@@ -351,9 +363,10 @@ int run_main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::set_new_handler(out_of_memory);
   try {
     return run_main(argc, argv);
-  } catch (const std::exception& failure) {  // out of memory, mostly: the core throws nothing
+  } catch (const std::exception& failure) {  // none is expected: the core throws nothing
     std::fprintf(stderr, "flux: %s\n", failure.what());
     return 1;
   }

@@ -90,9 +90,9 @@ class Picture {
       out_ += fmt::format("<text x='{:.1f}' y='{}' text-anchor='middle'>{}</text>\n", x(t),
                           kHeight - kBottom + 24, time_text(t, second));
     out_ += fmt::format(
-        "<text x='{}' y='{}' fill='{}' text-anchor='middle' transform='rotate(-90 18 {})'>"
+        "<text x='{0}' y='{1}' fill='{2}' text-anchor='middle' transform='rotate(-90 {0} {1})'>"
         "examples applied per second</text>\n",
-        18, (kTop + kHeight - kBottom) / 2, kSpeed, (kTop + kHeight - kBottom) / 2);
+        14, (kTop + kHeight - kBottom) / 2, kSpeed);
     out_ += fmt::format(
         "<text x='{}' y='{}' text-anchor='middle'>time since the drill began"
         "</text>\n",
@@ -178,7 +178,7 @@ std::string timeline_svg(const Timeline& timeline, const std::vector<DrillSample
   const std::vector<Point> points = speeds(samples, end);
   double most = timeline.reference;
   for (const Point& p : points) most = std::max(most, p.rate);
-  Picture picture(end, most * 1.08);
+  Picture picture(end, most * 1.12);
   picture.frame(timeline);
   picture.away(samples);
   picture.marks(faults);

@@ -110,7 +110,8 @@ Result<ProcessId> LocalPlatform::start(const ProcessSpec& spec) {
     ::waitpid(pid, nullptr, 0);
     return errno_status("cannot start " + words[0], reason);
   }
-  children_[++last_] = {last_, spec.name, pid};
+  ++last_;  // on its own: the right side of an assignment comes before the left
+  children_[last_] = {last_, spec.name, pid};
   return last_;
 }
 

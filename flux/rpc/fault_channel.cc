@@ -1,5 +1,6 @@
 #include "flux/rpc/fault_channel.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -8,6 +9,11 @@
 #include "flux/rpc/fault_file.h"
 
 namespace flux {
+namespace {
+
+constexpr TimeNs kLookEvery = 50 * kMillisecond;
+
+}  // namespace
 
 struct FaultChannel::State : std::enable_shared_from_this<FaultChannel::State> {
   State(Executor& e, std::unique_ptr<Channel> c, const std::string& path, const std::string& me,
@@ -21,7 +27,9 @@ struct FaultChannel::State : std::enable_shared_from_this<FaultChannel::State> {
   struct Record {
     Verb verb = 0;
     TimeNs deadline = 0;
-    std::optional<uint64_t> inner_id;  // while the inner channel has it
+    std::optional<uint64_t> inner_id;                   // while the inner channel has it
+    std::optional<RpcCall> unsent;                      // held on its way there
+    std::optional<std::pair<Status, RpcReply>> answer;  // held on its way back
     std::function<void(Status, RpcReply)> done;
   };
 
@@ -32,8 +40,8 @@ struct FaultChannel::State : std::enable_shared_from_this<FaultChannel::State> {
   std::unordered_map<uint64_t, Record> records;
   uint64_t last_id = 0;
 
-  bool requests_vanish() { return file.at(executor.now_ns()).dropped(self, peer); }
-  bool replies_vanish() { return file.at(executor.now_ns()).dropped(peer, self); }
+  Faults::Way way_there() { return file.at(executor.now_ns()).way(self, peer); }
+  Faults::Way way_back() { return file.at(executor.now_ns()).way(peer, self); }
 
   void end(uint64_t id, Status status, RpcReply reply) {
     const auto it = records.find(id);
@@ -43,29 +51,53 @@ struct FaultChannel::State : std::enable_shared_from_this<FaultChannel::State> {
     if (done) done(std::move(status), std::move(reply));
   }
 
-  // Nothing will come: the call ends when its time is over.
-  void silence(uint64_t id) {
-    Record& record = records.at(id);
-    record.inner_id.reset();
-    executor.post(std::max<TimeNs>(0, record.deadline - executor.now_ns()),
-                  [weak = weak_from_this(), id] {
-                    const auto state = weak.lock();
-                    if (!state || !state->records.contains(id)) return;
-                    const Verb verb = state->records.at(id).verb;
-                    state->end(id,
-                               error(Code::kUnavailable, "{}: verb {} was not answered in time",
-                                     state->inner->peer(), verb),
-                               {});
-                  });
+  void send(uint64_t id, RpcCall call) {
+    call.done = [weak = weak_from_this(), id](Status status, RpcReply reply) {
+      if (const auto state = weak.lock(); state && state->inner)
+        state->over(id, std::move(status), std::move(reply));
+    };
+    records.at(id).inner_id = inner->call(std::move(call));
   }
 
   void over(uint64_t id, Status status, RpcReply reply) {
     const auto it = records.find(id);
     if (it == records.end()) return;
-    if (status.code() != Code::kCancelled && executor.now_ns() < it->second.deadline &&
-        replies_vanish())
-      return silence(id);
-    end(id, std::move(status), std::move(reply));
+    it->second.inner_id.reset();
+    const Faults::Way way = way_back();
+    if (status.code() == Code::kCancelled || way == Faults::Way::kOpen)
+      return end(id, std::move(status), std::move(reply));
+    if (way == Faults::Way::kHeld) it->second.answer.emplace(std::move(status), std::move(reply));
+    look_again(id);
+  }
+
+  // Nothing moves until the cut is healed or the call's time is over.
+  void look_again(uint64_t id) {
+    const TimeNs left = records.at(id).deadline - executor.now_ns();
+    executor.post(std::clamp<TimeNs>(left, 0, kLookEvery), [weak = weak_from_this(), id] {
+      const auto state = weak.lock();
+      if (state && state->records.contains(id)) state->look(id);
+    });
+  }
+
+  void look(uint64_t id) {
+    Record& record = records.at(id);
+    const TimeNs left = record.deadline - executor.now_ns();
+    if (left <= 0)
+      return end(id,
+                 error(Code::kUnavailable, "{}: verb {} was not answered in time", inner->peer(),
+                       record.verb),
+                 {});
+    if (record.answer && way_back() == Faults::Way::kOpen) {
+      auto [status, reply] = std::move(*record.answer);
+      return end(id, std::move(status), std::move(reply));
+    }
+    if (record.unsent && way_there() == Faults::Way::kOpen) {
+      RpcCall call = std::move(*record.unsent);
+      record.unsent.reset();
+      call.timeout_ns = left;
+      return send(id, std::move(call));
+    }
+    look_again(id);
   }
 };
 
@@ -87,15 +119,13 @@ uint64_t FaultChannel::call(RpcCall call) {
   record.verb = call.verb;
   record.deadline = s.executor.now_ns() + call.timeout_ns;
   record.done = std::move(call.done);
-  if (s.requests_vanish()) {
-    s.silence(id);
+  const Faults::Way way = s.way_there();
+  if (way == Faults::Way::kOpen) {
+    s.send(id, std::move(call));
     return id;
   }
-  call.done = [weak = s.weak_from_this(), id](Status status, RpcReply reply) {
-    if (const auto state = weak.lock(); state && state->inner)
-      state->over(id, std::move(status), std::move(reply));
-  };
-  record.inner_id = s.inner->call(std::move(call));
+  if (way == Faults::Way::kHeld) record.unsent = std::move(call);
+  s.look_again(id);
   return id;
 }
 

@@ -1,10 +1,11 @@
 // FaultChannel: a Channel over a network that somebody can cut while it is in use (FaultFile).
 //
-// While messages from here to the peer are dropped, a request is not sent; while those from the
-// peer to here are, its answer (a broken connection too) is not heard. The caller sees what a cut
-// cable shows: the connection stays open, nothing comes, and the call ends with kUnavailable when
-// its time is over. What vanished stays lost after the cut is healed; callers send again.
-// Threads and ownership: those of the inner channel, which it owns; the executor outlives it.
+// While messages from here to the peer are held or dropped, a request is not sent; while those from
+// the peer to here are, its answer (a broken connection too) is not heard. The caller sees what a
+// cut cable shows: the connection stays open, nothing comes, and the call ends with kUnavailable
+// when its time is over. What was held goes on its way soon after the cut is healed, as TCP would
+// send it again; what was dropped stays lost. Threads and ownership: those of the inner channel,
+// which it owns; the executor outlives it.
 #pragma once
 
 #include <memory>

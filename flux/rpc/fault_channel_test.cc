@@ -153,6 +153,37 @@ TEST_F(FaultChannelTest, ABrokenConnectionIsNotHeardEither) {
   EXPECT_EQ(seen->count, 1);
 }
 
+TEST_F(FaultChannelTest, WhatIsHeldGoesOnWhenTheCutIsHealed) {
+  for (const char* cut : {"hold worker-0 server-1\n", "hold server-1 worker-0\n"}) {
+    faults(cut);
+    const auto seen = call();
+    executor.run_until(executor.now_ns() + kSecond);
+    EXPECT_EQ(seen->count, 0) << cut;
+    faults("");
+    executor.run_until(executor.now_ns() + kSecond);
+    EXPECT_EQ(seen->count, 1) << cut;
+    EXPECT_TRUE(seen->status.is_ok()) << cut;
+    EXPECT_EQ(seen->control, "a") << cut;
+  }
+  EXPECT_EQ(inner->sent, 2U);
+}
+
+TEST_F(FaultChannelTest, WhatIsHeldTooLongFailsInTime) {
+  for (const char* cut : {"hold worker-0 server-1\n", "hold server-1 worker-0\n"}) {
+    faults(cut);
+    const TimeNs begin = executor.now_ns();
+    const auto seen = call();
+    executor.run_until(begin + 5 * kSecond - 1);
+    EXPECT_EQ(seen->count, 0) << cut;
+    executor.run_until(begin + 5 * kSecond);
+    EXPECT_EQ(seen->status.code(), Code::kUnavailable) << cut;
+    faults("");
+    executor.run_until(executor.now_ns() + 10 * kSecond);
+    EXPECT_EQ(seen->count, 1) << cut;
+  }
+  EXPECT_EQ(inner->sent, 1U);
+}
+
 TEST_F(FaultChannelTest, OthersAreUntouched) {
   faults("drop worker-1 server-1\ndrop worker-0 server-0\ndrop server-1 coordinator\n");
   const auto seen = call();
@@ -194,7 +225,7 @@ TEST_F(FaultChannelTest, AFileThatMakesNoSenseChangesNothing) {
 
 TEST(Faults, TextAndBack) {
   const std::string text =
-      "drop worker-0 server-1\ndrop * tcp:127.0.0.1:4711\ndie 4711 seal:3\nstart server-0 "
+      "drop worker-0 server-1\nhold * tcp:127.0.0.1:4711\ndie 4711 seal:3\nstart server-0 "
       "install_mid:1\n";
   const auto faults = parse_faults(text);
   ASSERT_TRUE(faults.is_ok()) << faults.status().message();

@@ -23,12 +23,12 @@ bool names(const std::string& pattern, const std::vector<std::string>& who) {
 
 Status parse_line(const std::vector<std::string>& words, Faults* out) {
   if (words.size() != 3) return invalid("three words are wanted, not {}", words.size());
-  if (words[0] == "drop") {
-    out->drops.push_back({words[1], words[2]});
+  if (words[0] == "drop" || words[0] == "hold") {
+    out->drops.push_back({words[1], words[2], words[0] == "hold"});
     return Status::ok();
   }
   if (words[0] != "die" && words[0] != "start")
-    return invalid("'{}' is not known; there are: drop, die, start", words[0]);
+    return invalid("'{}' is not known; there are: hold, drop, die, start", words[0]);
   FLUX_ASSIGN_OR_RETURN(const KillOrder order, parse_kill_order(words[2]));
   if (words[0] == "start") {
     out->starts.push_back({words[1], order});
@@ -45,11 +45,15 @@ Status parse_line(const std::vector<std::string>& words, Faults* out) {
 
 }  // namespace
 
-bool Faults::dropped(const std::vector<std::string>& from,
-                     const std::vector<std::string>& to) const {
-  return std::any_of(drops.begin(), drops.end(), [&](const Drop& drop) {
-    return names(drop.from, from) && names(drop.to, to);
-  });
+Faults::Way Faults::way(const std::vector<std::string>& from,
+                        const std::vector<std::string>& to) const {
+  Way way = Way::kOpen;
+  for (const Drop& drop : drops) {
+    if (!names(drop.from, from) || !names(drop.to, to)) continue;
+    if (!drop.held) return Way::kDropped;
+    way = Way::kHeld;
+  }
+  return way;
 }
 
 Result<Faults> parse_faults(std::string_view text) {
@@ -71,7 +75,8 @@ std::string faults_text(const Faults& faults) {
     return fmt::format("{}:{}", kill_point_name(o.point), o.pass);
   };
   std::string out;
-  for (const Faults::Drop& d : faults.drops) out += fmt::format("drop {} {}\n", d.from, d.to);
+  for (const Faults::Drop& d : faults.drops)
+    out += fmt::format("{} {} {}\n", d.held ? "hold" : "drop", d.from, d.to);
   for (const Faults::Die& d : faults.dies) out += fmt::format("die {} {}\n", d.pid, order(d.order));
   for (const Faults::Start& s : faults.starts)
     out += fmt::format("start {} {}\n", s.name, order(s.order));

@@ -1,6 +1,8 @@
 // FaultFile: faults that a running cluster obeys, in a file that `flux drill` writes.
 //
-//   drop FROM TO      messages from one role to another vanish; both ways are two lines
+//   hold FROM TO      messages from one role to another wait until this is over, as in the buffers
+//                     of a connection over a cut network; both ways are two lines
+//   drop FROM TO      they vanish
 //   die PID POINT:N   this process ends at a kill point (base/kill_point.h)
 //   start NAME POINT:N   the next process of this name is started with --die-at
 // A role is named as in `flux status` ("worker-0"), by its kind ("worker"), by its address
@@ -24,6 +26,7 @@ namespace flux {
 struct Faults {
   struct Drop {
     std::string from, to;
+    bool held = false;  // hold, not drop
   };
   struct Die {
     int64_t pid = 0;
@@ -37,8 +40,9 @@ struct Faults {
   std::vector<Die> dies;
   std::vector<Start> starts;
 
-  // Whether messages between these vanish; each end is given by all its names.
-  bool dropped(const std::vector<std::string>& from, const std::vector<std::string>& to) const;
+  // What becomes of messages between these; each end is given by all its names.
+  enum class Way : uint8_t { kOpen, kHeld, kDropped };
+  Way way(const std::vector<std::string>& from, const std::vector<std::string>& to) const;
 };
 
 Result<Faults> parse_faults(std::string_view text);
