@@ -69,8 +69,8 @@ struct PushWork {
   std::vector<PushPart> parts;           // of a merged push, in the order of `ids`: what it sums up
   std::shared_ptr<const SyncStep> step;  // sync mode
   std::shared_ptr<const void> memory;    // keeps all of that alive
-  std::function<void()> applied;       // every shard has it; may be empty
-  std::function<void()> released;      // every shard has it replicated; the buffers are free
+  std::function<void()> applied;         // every shard has it; may be empty
+  std::function<void()> released;        // every shard has it replicated; the buffers are free
 };
 
 class PsClient {

@@ -46,8 +46,7 @@ class ServerPorts {
     bool over = false;
   };
 
-  ServerPorts(ReachServer reach, ClusterMap map)
-      : reach_(std::move(reach)), map_(std::move(map)) {}
+  ServerPorts(ReachServer reach, ClusterMap map) : reach_(std::move(reach)), map_(std::move(map)) {}
 
   const ClusterMap& map() const { return map_; }
   void set_map(ClusterMap map) { map_ = std::move(map); }

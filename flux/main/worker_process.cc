@@ -153,8 +153,8 @@ class WorkerProcess {
   ReachServer reach(IoLoop* loop, uint32_t lane, ModelShape shape, RemoteServerOptions wire) {
     return [this, loop, lane, shape = std::move(shape), wire](
                ServerId server, const std::string& address) -> std::shared_ptr<ServerPort> {
-      auto opened = open_channel(loop, address, caller_,
-                                 (static_cast<uint64_t>(lane) << 32) + server + 1);
+      auto opened =
+          open_channel(loop, address, caller_, (static_cast<uint64_t>(lane) << 32) + server + 1);
       if (!opened.is_ok()) {
         log_->say(fmt::format("cannot reach server {} at {}: {}", server, address,
                               opened.status().message()));

@@ -57,7 +57,7 @@ void copy_floats(float* to, const float* from, size_t n) {
 // What is known of the keys of one block on their way through the passes.
 struct Stage {
   std::array<uint64_t, kBlock> hash;
-  std::array<char*, kBlock> row;  // likely row, unverified; nullptr if the key is absent
+  std::array<char*, kBlock> row;        // likely row, unverified; nullptr if the key is absent
   std::array<uint32_t, kBlock> number;  // of that row
 };
 
@@ -105,7 +105,8 @@ struct SparseShard::Impl {
     for (size_t b = 0; b < blocks + kUseLag; ++b) {
       if (b < blocks) hash_block(block(b), stages[b % kStages]);
       const size_t probed = b - kProbeLag;  // wraps round, and is then not below `blocks`
-      if (probed < blocks) probe_block<kWrite>(block(probed).size(), stages[probed % kStages], bytes);
+      if (probed < blocks)
+        probe_block<kWrite>(block(probed).size(), stages[probed % kStages], bytes);
       const size_t used = b - kUseLag;
       if (used < blocks) use(used * kBlock, block(used), stages[used % kStages]);
     }
@@ -248,8 +249,7 @@ void SparseShard::push(std::span<const Key> keys, const float* gradients, const 
       std::memcpy(row + 8, &count, sizeof count);
       rows[i] = floats_of(row);
     }
-    impl.optimizer->update_rows(rows.data(), gradients + begin * dim, block.size(), dim,
-                                lr_scale);
+    impl.optimizer->update_rows(rows.data(), gradients + begin * dim, block.size(), dim, lr_scale);
   };
   impl.for_blocks<true>(keys, impl.slab.layout().bytes, use);
 }

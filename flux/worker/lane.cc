@@ -19,9 +19,8 @@ PsClientOptions with_model(PsClientOptions options, const Graph& graph) {
   return options;
 }
 
-Lane::Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net,
-           ClusterMap map, ReachServer reach, FetchRoute fetch_route, BatchSource* source,
-           WorkerMode* mode)
+Lane::Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net, ClusterMap map,
+           ReachServer reach, FetchRoute fetch_route, BatchSource* source, WorkerMode* mode)
     : options_(std::move(options)),
       executor_(executor),
       net_(std::move(net)),

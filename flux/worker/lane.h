@@ -57,9 +57,8 @@ PsClientOptions with_model(PsClientOptions options, const Graph& graph);
 
 class Lane {
  public:
-  Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net,
-       ClusterMap map, ReachServer reach, FetchRoute fetch_route, BatchSource* source,
-       WorkerMode* mode);
+  Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net, ClusterMap map,
+       ReachServer reach, FetchRoute fetch_route, BatchSource* source, WorkerMode* mode);
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
