@@ -6,6 +6,7 @@
 
 #include "flux/base/hash.h"
 #include "flux/main/cluster_folder.h"
+#include "flux/main/leash.h"
 #include "flux/rpc/address.h"
 #include "flux/rpc/chaos_channel.h"
 #include "flux/rpc/fault_channel.h"
@@ -24,6 +25,10 @@ Result<SecurityOptions> security_options(const SecurityArguments& arguments) {
   }
   if (!arguments.token_file.empty()) {
     FLUX_ASSIGN_OR_RETURN(options.token, read_secret(arguments.token_file));
+  }
+  if (arguments.token_stdin) {
+    FLUX_ASSIGN_OR_RETURN(const std::string token, take_leash());
+    if (options.certificates.empty()) options.token = token;
   }
   return options;
 }

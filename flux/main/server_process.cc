@@ -13,6 +13,7 @@
 #include "flux/client/remote_registry.h"
 #include "flux/main/commands.h"
 #include "flux/main/job_roles.h"
+#include "flux/main/memory_watch.h"
 #include "flux/main/role_log.h"
 #include "flux/main/role_process.h"
 #include "flux/main/stop_signal.h"
@@ -149,6 +150,7 @@ class ServerProcess {
 }  // namespace
 
 int server_command(const ServerArguments& arguments) {
+  end_when_out_of_memory();
   ServerArguments named = arguments;
   if (named.name.empty()) named.name = default_name("server");
   RoleLog log(named.name, true);

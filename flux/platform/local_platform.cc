@@ -133,7 +133,8 @@ Result<ProcessId> LocalPlatform::start(const ProcessSpec& spec) {
     ::waitpid(pid, nullptr, 0);
     return errno_status("cannot start " + words[0], reason);
   }
-  children_[++last_] = {last_, spec.name, pid};
+  ++last_;
+  children_[last_] = {last_, spec.name, pid};
   if (leash.fd >= 0) leashes_[last_] = std::exchange(leash.fd, -1);
   return last_;
 }
