@@ -158,8 +158,7 @@ class World {
     if (!lost_before) head = perform(step);
     calls_.erase(at);
     const bool unknown = lost_before || lost_after;
-    const auto end =
-        unknown ? StepEnd::kUnknown : head ? StepEnd::kDone : StepEnd::kRefused;
+    const auto end = unknown ? StepEnd::kUnknown : head ? StepEnd::kDone : StepEnd::kRefused;
     const PlaceChange change = places_.ended(step.id, end, head.value_or(0), now_);
     if (change.promoted && !change.lossy) {
       const Replica& r = servers_[places_.place(step.shard).primary][step.shard];

@@ -120,8 +120,7 @@ void ShardPlaces::forget_stale(TimeNs now, std::vector<PlaceStep>* out) {
     if (!epoch) epoch = new_epoch();
     stale.step = ++last_step_;
     forgetting_[stale.step] = key;
-    out->push_back(
-        {stale.step, StepKind::kForget, key.second, key.first, kNoServer, *epoch, 0});
+    out->push_back({stale.step, StepKind::kForget, key.second, key.first, kNoServer, *epoch, 0});
   }
 }
 

@@ -93,8 +93,7 @@ void JobMaster::State::ask_answered(const std::shared_ptr<Ask>& ask, uint64_t gr
   ask->last = why;
   ask->todo.insert(asked.shards.begin(), asked.shards.end());
   constexpr uint32_t kDoublesMax = 10;
-  const TimeNs wait =
-      std::min(kAskAgainNs << std::min(ask->tries++, kDoublesMax), kAskAgainMaxNs);
+  const TimeNs wait = std::min(kAskAgainNs << std::min(ask->tries++, kDoublesMax), kAskAgainMaxNs);
   ask->due = now() + wait;
   executor_->post(wait, guard([this, ask] { kick(ask); }));
 }
@@ -130,8 +129,7 @@ std::string JobMaster::State::ask_waits(const Ask& ask) const {
   std::set<std::string> names;
   for (const auto& [group, asked] : ask.out) names.insert(server_name(asked.server));
   std::string text = "for " + ask.what;
-  for (const std::string& name : names)
-    text += (name == *names.begin() ? " by " : ", ") + name;
+  for (const std::string& name : names) text += (name == *names.begin() ? " by " : ", ") + name;
   if (!ask.todo.empty())
     text += fmt::format("{} {} shard(s) that nobody serves", names.empty() ? " by" : " and",
                         ask.todo.size());
