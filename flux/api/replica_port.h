@@ -26,11 +26,10 @@ struct ReplicateRequest {
   // kPush: all of it (a verdict other than applied has no rows). Else claim.incarnation, shards and
   // epochs only. Epochs are those of the primary when the message is sent.
   PushRequest push;
-  std::span<const uint64_t> ops;          // of each shard: the number of this operation there
-  std::span<const uint64_t> hashes;       // of each shard: its stream hash after it
-  uint32_t pass = 0;                      // kOpenPass, kClosePass (passes below it are closed)
-  uint64_t geometry = 0;                  // kOpenPass
-  bool as_bf16 = false, as_fp16 = false;  // gradients came so: they may travel so without loss
+  std::span<const uint64_t> ops;     // of each shard: the number of this operation there
+  std::span<const uint64_t> hashes;  // of each shard: its stream hash after it
+  uint32_t pass = 0;                 // kOpenPass, kClosePass (passes below it are closed)
+  uint64_t geometry = 0;             // kOpenPass
 };
 
 // A shard that did not take its part.

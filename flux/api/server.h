@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -63,6 +64,11 @@ struct PushRequest {
   float lr_scale = 1;
   // Sync mode: the step that this push is a part of. It is answered when the step is poured.
   const SyncStep* step = nullptr;
+  // Keeps keys, counts, rows and dense floats alive and untouched for as long as it is held: what
+  // is forwarded to a backup is not copied then. Null: the memory is good until `done`, and a
+  // server that forwards makes a copy.
+  std::shared_ptr<const void> memory = nullptr;
+  bool as_bf16 = false, as_fp16 = false;  // gradients came so: they may travel so without loss
 };
 
 struct PushReply {

@@ -85,12 +85,28 @@ struct Holdings {
   uint32_t closed_below = 0;            // the lowest watermark of its complete replicas
 };
 
-// A shard of a committed checkpoint, to be loaded.
+// A file of an older checkpoint that a shard builds on.
+struct FileToLoad {
+  uint64_t number = 0;  // of that checkpoint
+  std::string name;
+  uint64_t bytes = 0;
+  uint64_t hash = 0;
+  uint64_t op = 0;
+  uint64_t stream_hash = 0;
+  bool operator==(const FileToLoad&) const = default;
+};
+
+// A shard of a committed checkpoint, to be loaded: its newest file, after those of the chain,
+// oldest first (checkpoint/manifest.h).
 struct ShardToLoad {
   ShardId shard = 0;
   std::string name;  // of the file
   uint64_t bytes = 0;
   uint64_t hash = 0;
+  uint64_t op = 0;
+  uint64_t stream_hash = 0;
+  std::vector<FileToLoad> chain = {};
+  bool operator==(const ShardToLoad&) const = default;
 };
 
 struct LoadJob {

@@ -13,6 +13,28 @@ Status decode_message(std::string_view bytes, EmptyMessage*) {
   return parse_message(bytes, "an empty message", &in);
 }
 
+namespace {
+
+constexpr int kWireChainMax = 64;
+
+void put_file(const FileToLoad& file, wire::FileToLoad* out) {
+  out->set_number(file.number);
+  out->set_name(file.name);
+  out->set_bytes(file.bytes);
+  out->set_hash(file.hash);
+  out->set_op(file.op);
+  out->set_stream_hash(file.stream_hash);
+}
+// A name is a file inside a checkpoint's folder, nothing else.
+Status check_file(uint32_t shard, const std::string& name) {
+  if (shard >= kWireShardsMax || name.empty() || name[0] == '.' ||
+      name.find('/') != std::string::npos || name.find('\0') != std::string::npos)
+    return invalid("load: shard {} from a file that is called '{}'", shard, name.substr(0, 64));
+  return Status::ok();
+}
+
+}  // namespace
+
 std::string encode_message(const LoadRequest& m) {
   wire::Load out;
   put_call(m.call, out.mutable_call());
@@ -24,6 +46,9 @@ std::string encode_message(const LoadRequest& m) {
     s->set_name(shard.name);
     s->set_bytes(shard.bytes);
     s->set_hash(shard.hash);
+    s->set_op(shard.op);
+    s->set_stream_hash(shard.stream_hash);
+    for (const FileToLoad& file : shard.chain) put_file(file, s->add_chain());
   }
   out.set_closed_below(m.load.closed_below);
   return out.SerializeAsString();
@@ -34,12 +59,16 @@ Status decode_message(std::string_view bytes, LoadRequest* m) {
   *m = {{}, {in.folder(), in.number(), {}, in.closed_below()}};
   FLUX_RETURN_IF_ERROR(take_call("load", in.call(), &m->call));
   for (const wire::ShardToLoad& s : in.shards()) {
-    // A name is a file inside the checkpoint's folder, nothing else.
-    if (s.shard() >= kWireShardsMax || s.name().empty() || s.name()[0] == '.' ||
-        s.name().find('/') != std::string::npos || s.name().find('\0') != std::string::npos)
-      return invalid("load: shard {} from a file that is called '{}'", s.shard(),
-                     s.name().substr(0, 64));
-    m->load.shards.push_back({s.shard(), s.name(), s.bytes(), s.hash()});
+    FLUX_RETURN_IF_ERROR(check_file(s.shard(), s.name()));
+    ShardToLoad shard{s.shard(), s.name(), s.bytes(), s.hash(), s.op(), s.stream_hash()};
+    if (s.chain_size() > kWireChainMax)
+      return invalid("load: shard {} from {} files, at most {} are possible", s.shard(),
+                     s.chain_size(), kWireChainMax);
+    for (const wire::FileToLoad& f : s.chain()) {
+      FLUX_RETURN_IF_ERROR(check_file(s.shard(), f.name()));
+      shard.chain.push_back({f.number(), f.name(), f.bytes(), f.hash(), f.op(), f.stream_hash()});
+    }
+    m->load.shards.push_back(std::move(shard));
   }
   return Status::ok();
 }
@@ -163,6 +192,9 @@ std::string encode_message(const SaveReply& m) {
     s->set_op(shard.op);
     s->set_stream_hash(shard.stream_hash);
     s->set_rows(shard.rows);
+    s->set_incremental(shard.incremental);
+    s->set_base_op(shard.base_op);
+    s->set_base_stream_hash(shard.base_stream_hash);
   }
   return out.SerializeAsString();
 }
@@ -173,8 +205,8 @@ Status decode_message(std::string_view bytes, SaveReply* m) {
   for (const wire::SavedShard& s : in.shards()) {
     if (s.shard() >= kWireShardsMax)
       return invalid("answer of save: shard {}, ids are below {}", s.shard(), kWireShardsMax);
-    m->shards.push_back(
-        {s.shard(), s.name(), s.bytes(), s.hash(), s.op(), s.stream_hash(), s.rows()});
+    m->shards.push_back({s.shard(), s.name(), s.bytes(), s.hash(), s.op(), s.stream_hash(),
+                         s.rows(), s.incremental(), s.base_op(), s.base_stream_hash()});
   }
   return Status::ok();
 }

@@ -7,6 +7,7 @@ namespace {
 
 constexpr uint32_t kCodes = static_cast<uint32_t>(Code::kCancelled) + 1;
 constexpr int kHeldMax = 1 << 14;
+constexpr size_t kReasonMax = 4096;  // more of it is cut off
 constexpr uint32_t kLeaseKinds = static_cast<uint32_t>(LeaseAnswer::Kind::kEnd) + 1;
 
 void put_report(const WorkerReport& m, wire::WorkerReport* out) {
@@ -52,6 +53,11 @@ void put_lease_request(const LeaseRequest& m, wire::Lease* out) {
     e->mutable_positive()->Assign(report.positive.begin(), report.positive.end());
     e->mutable_negative()->Assign(report.negative.begin(), report.negative.end());
   }
+  for (const RefusedBatch& refused : m.refused) {
+    wire::RefusedBatch* r = out->add_refused();
+    put_batch(refused.id, r->mutable_id());
+    r->set_reason(refused.reason);
+  }
 }
 
 Status take_lease_request(const wire::Lease& in, LeaseRequest* m) {
@@ -70,6 +76,13 @@ Status take_lease_request(const wire::Lease& in, LeaseRequest* m) {
     report.positive.assign(e.positive().begin(), e.positive().end());
     report.negative.assign(e.negative().begin(), e.negative().end());
     m->evaluated.push_back(std::move(report));
+  }
+  if (in.refused_size() > kWireIdsMax)
+    return invalid("{} refused batches, at most {}", in.refused_size(), kWireIdsMax);
+  for (const wire::RefusedBatch& r : in.refused()) {
+    RefusedBatch refused{{}, r.reason().substr(0, kReasonMax)};
+    FLUX_RETURN_IF_ERROR(take_batch(r.id(), &refused.id));
+    m->refused.push_back(std::move(refused));
   }
   return Status::ok();
 }
@@ -218,6 +231,7 @@ std::string encode_message(const LeaseAnswer& m) {
   out.mutable_lease()->set_attempt(m.lease.attempt);
   out.set_geometry(m.geometry);
   put_round(m.round, out.mutable_round());
+  if (m.lr_scale != 1) out.set_lr_scale(m.lr_scale);
   out.set_wait_ms(m.wait_ms);
   out.set_reason(m.reason);
   return out.SerializeAsString();
@@ -233,6 +247,7 @@ Status decode_message(std::string_view bytes, LeaseAnswer* m) {
   m->lease.attempt = in.lease().attempt();
   m->geometry = in.geometry();
   FLUX_RETURN_IF_ERROR(take_round(in.round(), &m->round));
+  FLUX_RETURN_IF_ERROR(take_lr_scale("answer of lease", in.lr_scale(), &m->lr_scale));
   m->wait_ms = in.wait_ms();
   m->reason = in.reason();
   return Status::ok();

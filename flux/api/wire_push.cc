@@ -9,8 +9,6 @@
 namespace flux {
 namespace {
 
-constexpr uint32_t kAnswers = static_cast<uint32_t>(Answer::kMalformed) + 1;
-
 // Gradients one after the other, each section padded, as halves.
 void gather_halves(const PushRequest& request, const ModelShape& shape, WireValue value,
                    const WirePart& part, Buffer<uint16_t>* halves,
@@ -75,6 +73,7 @@ Status put_claim(const PushRequest& request, const ModelShape& shape, wire::Push
   put_batches(request.claim.ids, out->mutable_ids());
   out->set_verdict(static_cast<uint32_t>(request.claim.verdict));
   out->set_examples(request.examples);
+  if (request.lr_scale != 1) out->set_lr_scale(request.lr_scale);
   out->mutable_shards()->Assign(request.shards.begin(), request.shards.end());
   put_epochs(request.epochs, out->mutable_epochs(), out->mutable_epoch_of());
   if (request.step != nullptr) {
@@ -152,6 +151,7 @@ Status WirePush::take_claim(const char* verb, const wire::Push& in) {
   request.claim.geometry = in.geometry();
   request.claim.verdict = static_cast<Verdict>(in.verdict());
   request.examples = in.examples();
+  FLUX_RETURN_IF_ERROR(take_lr_scale(verb, in.lr_scale(), &request.lr_scale));
   if (in.has_step()) {
     step_ = {in.step().round(), in.step().step(), {}, in.step().examples()};
     FLUX_RETURN_IF_ERROR(take_batches(in.step().ids(), "step of a push", &step_.ids));
@@ -163,6 +163,8 @@ Status WirePush::take_claim(const char* verb, const wire::Push& in) {
 Status WirePush::take_rows(const char* verb, const wire::Push& in,
                            std::span<const std::byte> payload, const ModelShape& shape) {
   FLUX_RETURN_IF_ERROR(take_value(verb, in.value(), &value));
+  request.as_bf16 = value == WireValue::kBf16;
+  request.as_fp16 = value == WireValue::kFp16;
   FLUX_RETURN_IF_ERROR(take_shards(verb, in.shards(), in.keys(), payload.size() / 8, shape,
                                    &shards_, &begin_, &dense_));
   keys = begin_.back();
@@ -241,7 +243,7 @@ Status decode_push_reply(std::string_view control, PushReply* reply) {
   reply->answers.assign(static_cast<size_t>(n), {});
   for (int i = 0; i < n; ++i) {
     const uint32_t answer = in.answers(in.answers_size() == n ? i : 0);
-    if (answer >= kAnswers) return invalid("answer of push: answer {}", answer);
+    if (answer >= kAnswerKinds) return invalid("answer of push: answer {}", answer);
     ShardAnswer& out = reply->answers[static_cast<size_t>(i)];
     out.shard = in.shards(i);
     out.answer = static_cast<Answer>(answer);

@@ -12,9 +12,8 @@ namespace {
 constexpr uint32_t kFollowAnswers = static_cast<uint32_t>(FollowAnswer::kNotFollower) + 1;
 
 Status take_kind(uint32_t number, OpKind* out) {
-  if (number < static_cast<uint32_t>(OpKind::kPush) ||
-      number > static_cast<uint32_t>(OpKind::kClosePass))
-    return invalid("replicate: operation {}; 1 is a push, 2 opens a pass, 3 closes one", number);
+  if (number == 0 || number > kOpKinds)
+    return invalid("replicate: operation {}; they are 1 to {}", number, kOpKinds);
   *out = static_cast<OpKind>(number);
   return Status::ok();
 }
@@ -36,8 +35,8 @@ Result<WireRequest> encode_replicate(const ReplicateRequest& request, const Mode
   control.set_geometry(request.geometry);
   FLUX_RETURN_IF_ERROR(put_claim(request.push, shape, control.mutable_push()));
   WireValue value = WireValue::kFp32;
-  if (request.as_bf16) value = WireValue::kBf16;
-  if (request.as_fp16) value = WireValue::kFp16;
+  if (request.push.as_bf16) value = WireValue::kBf16;
+  if (request.push.as_fp16) value = WireValue::kFp16;
   if (has_rows(request)) {
     FLUX_RETURN_IF_ERROR(put_rows(request.push, shape, value, control.mutable_push(), &out.part));
     gather_push(request.push, shape, value, halves, &out);
@@ -74,8 +73,6 @@ Status decode_replicate(std::string_view control, std::span<const std::byte> pay
   request.hashes = out->hashes_;
   request.pass = in.pass();
   request.geometry = in.geometry();
-  request.as_bf16 = push.value == WireValue::kBf16;
-  request.as_fp16 = push.value == WireValue::kFp16;
   if (request.kind == OpKind::kOpenPass && request.geometry == 0)
     return invalid("replicate: pass {} without a geometry", request.pass);
   return Status::ok();

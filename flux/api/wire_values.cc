@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "flux/api/lr_scale.h"
+
 namespace flux {
 
 void put_block(const BlockId& id, wire::Block* out) {
@@ -114,6 +116,12 @@ Status take_rising(const char* verb, const WireNumbers& in, std::vector<ShardId>
       return invalid("{}: shard {} at place {}; shards rise and are below {}", verb, shard, i,
                      kWireShardsMax);
   }
+  return Status::ok();
+}
+
+Status take_lr_scale(const char* what, float number, float* out) {
+  *out = number == 0 ? 1 : number;
+  if (!is_lr_scale(*out)) return invalid("{}: a learning rate scaled by {}", what, number);
   return Status::ok();
 }
 

@@ -51,6 +51,9 @@ Status take_call(const char* verb, const wire::Call& in, AdminCall* out);
 // Shards that rise and exist.
 Status take_rising(const char* verb, const WireNumbers& in, std::vector<ShardId>* out);
 
+// A scale of the learning rate; 1 is not written.
+Status take_lr_scale(const char* what, float number, float* out);
+
 void put_job(const JobSpec& job, wire::JobSpec* out);
 JobSpec take_job(const wire::JobSpec& in);
 

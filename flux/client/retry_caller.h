@@ -30,7 +30,7 @@ struct RetryOptions {
   TimeNs try_timeout_ns = kSecond;      // one request
   TimeNs deadline_ns = 30 * kSecond;    // the whole call
   TimeNs pause_ns = 20 * kMillisecond;  // before the first repeat
-  TimeNs pause_max_ns = kSecond;
+  TimeNs pause_max_ns = 200 * kMillisecond;
 };
 
 class RetryCaller {

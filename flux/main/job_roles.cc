@@ -208,10 +208,14 @@ Result<ServerOptions> server_options(const RoleJob& role, uint64_t incarnation, 
   return options;
 }
 
-Result<std::unique_ptr<Server>> make_server(const OpenJob& open) {
+Result<std::shared_ptr<Server>> make_server(const OpenJob& open, const ServerLinks& links) {
   FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(open.job));
-  FLUX_ASSIGN_OR_RETURN(ServerOptions options, server_options(role, open.incarnation, open.epoch));
-  options.owned = open.shards;
+  FLUX_ASSIGN_OR_RETURN(ServerOptions options, server_options(role, open.incarnation, {}));
+  options.places = open.places;
+  options.self = open.self;
+  options.executor = links.executor;
+  options.reach = links.reach;
+  options.log = links.log;
   FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options));
   server->init_dense(role.graph->initial_parameters(role.job.seed));
   return server;

@@ -70,7 +70,7 @@ TEST(Server, EqualsTheReferenceBitForBit) {
   EXPECT_EQ(totals.dense_examples_min, 120U);
   EXPECT_EQ(totals.dense_examples_max, 120U);
   uint64_t counted = 0;
-  server->for_each_row([&](Key key, uint32_t count) {
+  server->for_each_row(server->primaries().shards, [&](Key key, uint32_t count) {
     counted += count;
     EXPECT_EQ(count, wide.rows().at(key).count);
   });
@@ -98,8 +98,8 @@ TEST(Server, DuplicatesAndStalePushesChangeNothing) {
   const auto mixed = send_push(server.get(), stale.request);
   EXPECT_EQ(mixed[2], Answer::kStaleEpoch);
   EXPECT_EQ(mixed[3], Answer::kApplied);
-  EXPECT_EQ(server->marked_by_all({0, 0, 0, 0}, 2), (std::vector<uint32_t>{0b01, 0}));
-  EXPECT_EQ(server->marked_by_any({0, 0, 0, 0}, 2), (std::vector<uint32_t>{0b11, 0}));
+  EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 2), (std::vector<uint32_t>{0b01, 0}));
+  EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 2, true), (std::vector<uint32_t>{0b11, 0}));
   float row[kDim];
   std::vector<float*> out = {row, row};
   Status status;
@@ -116,7 +116,7 @@ TEST(Server, AVerdictOtherThanAppliedMarksWithoutRows) {
   EXPECT_TRUE(
       all_are(send_push(server.get(), push.request), server->shard_count(), Answer::kApplied));
   EXPECT_EQ(server->content_hash(), before);
-  EXPECT_EQ(server->marked_by_all({0, 0, 0, 0}, 1), std::vector<uint32_t>{1});
+  EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 1), std::vector<uint32_t>{1});
 }
 
 class SavedServer : public testing::Test {
@@ -131,7 +131,7 @@ class SavedServer : public testing::Test {
     }
     const CheckpointStore store(folder_);
     manifest_.number = store.begin().value();
-    const auto saved = server_->save(folder_, manifest_.number);
+    const auto saved = server_->save(server_->primaries(), folder_, manifest_.number, 0);
     EXPECT_TRUE(saved.is_ok());
     for (const SavedShard& s : saved.value())
       manifest_.shards.push_back({{s.name, s.bytes, s.hash}, s.op, s.stream_hash, s.rows});
@@ -146,7 +146,7 @@ class SavedServer : public testing::Test {
     return Status::ok();
   }
 
-  std::unique_ptr<Server> server_ = make_test_server();
+  std::shared_ptr<Server> server_ = make_test_server();
   std::string folder_;
   Manifest manifest_;
 };
@@ -158,7 +158,7 @@ TEST_F(SavedServer, LoadsIntoASecondLife) {
   auto second = std::move(Server::create(o)).value();
   ASSERT_TRUE(load_all(second.get()).is_ok());
   EXPECT_EQ(second->content_hash(), server_->content_hash());
-  EXPECT_EQ(second->marked_by_all({0, 0, 0, 0}, 2), (std::vector<uint32_t>{~0U, 0b11}));
+  EXPECT_EQ(marked(*second, {0, 0, 0, 0}, 2), (std::vector<uint32_t>{~0U, 0b11}));
   EXPECT_EQ(second->totals().occurrences, server_->totals().occurrences);
   EXPECT_EQ(second->totals().dense_examples_min, 60U);
   // What the first life still sends is refused; what it had is known.
@@ -217,7 +217,7 @@ TEST(Server, ConcurrentPushesCountExactly) {
         if (i % 4 != t && (i + 1) % 4 != t) continue;
         const auto some = send_push(server.get(), pushes[i]->request);
         answers[t].insert(answers[t].end(), some.begin(), some.end());
-        (void)server->marked_by_all({0, 0, 0, 0}, 30);
+        (void)marked(*server, {0, 0, 0, 0}, 30);
         (void)server->totals();
       }
     });
@@ -233,7 +233,7 @@ TEST(Server, ConcurrentPushesCountExactly) {
   EXPECT_EQ(server->totals().occurrences[0], occurrences);
   EXPECT_EQ(server->totals().dense_examples_min, kBatches * 10U);
   EXPECT_EQ(server->totals().dense_examples_max, kBatches * 10U);
-  EXPECT_EQ(server->marked_by_all({0, 0, 0, 0}, 30), std::vector<uint32_t>(30, ~0U));
+  EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 30), std::vector<uint32_t>(30, ~0U));
 }
 
 TEST(Server, OptionsOutOfRangeAreRefused) {
