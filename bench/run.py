@@ -15,23 +15,36 @@ from importlib import metadata
 from pathlib import Path
 from statistics import median
 
-from harness import cases, cluster, data, machine, micro, process, report, setup, targets
+from harness import (
+    cases,
+    cluster,
+    data,
+    lr_policy,
+    machine,
+    micro,
+    process,
+    report,
+    setup,
+    targets,
+)
 from harness.errors import BenchError, SkippedError
 from harness.flux import ROOT, Files, Flux
 from harness.paddle import PaddlePeer
 from harness.rows import Case, Series
 
 PARTS = ("ctr", "lr", "cluster", "micro", "start")
-NEEDS_FLUX = frozenset({"ctr", "lr", "cluster", "start"})
+ON_REQUEST = ("lr_policy",)  # no comparison with peers: only when named
+NEEDS_FLUX = frozenset({"ctr", "lr", "cluster", "start", "lr_policy"})
 EXAMPLES, TEST_EXAMPLES, REPEAT = 1_000_000, 100_000, 3
 QUICK_EXAMPLES, QUICK_TEST_EXAMPLES, QUICK_REPEAT = 100_000, 20_000, 1
 
 
 def _parts(text: str) -> frozenset[str]:
     parts = frozenset(text.split(","))
-    if unknown := parts - set(PARTS):
+    known = (*PARTS, *ON_REQUEST)
+    if unknown := parts - set(known):
         names = ", ".join(sorted(unknown))
-        raise argparse.ArgumentTypeError(f"no part {names}: choose from {','.join(PARTS)}")
+        raise argparse.ArgumentTypeError(f"no part {names}: choose from {','.join(known)}")
     return parts
 
 
@@ -49,7 +62,10 @@ def _threads(text: str) -> list[int]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--only", type=_parts, default=frozenset(PARTS), help=f"parts of {','.join(PARTS)}"
+        "--only",
+        type=_parts,
+        default=frozenset(PARTS),
+        help=f"parts of {','.join((*PARTS, *ON_REQUEST))}; the last only when named",
     )
     parser.add_argument("--quick", action="store_true", help="few examples, one run per row")
     parser.add_argument("--repeat", type=int, help=f"runs per row (default {REPEAT})")
@@ -156,6 +172,18 @@ class Bench:
         self.report.cluster.add(missing)
         return []
 
+    def lr_policy(self, files: Files) -> None:
+        """A page of its own, as it compares flux with itself."""
+        seeds = lr_policy.SEEDS[:1] if self.args.quick else lr_policy.SEEDS
+        results = lr_policy.run_all(self.args.build.resolve() / "bin", files, self.cache, seeds)
+        folder = (
+            self.args.results or (self.cache if self.args.quick else ROOT / "bench") / "results"
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        page = lr_policy.render(results, self.report.date)
+        (folder / "lr_policy.md").write_text(page)
+        print(page)
+
     def start(self, files: Files) -> None:
         if self.flux is None:
             return
@@ -182,6 +210,8 @@ class Bench:
             self.lr(files)
         if files and "cluster" in parts:
             self.cluster(files)
+        if files and "lr_policy" in parts:
+            self.lr_policy(files)
         if "micro" in parts:
             self.report.micro = micro.run_all(self.args.build.resolve() / "bin")
             self.report.gemm += [

@@ -110,7 +110,7 @@ struct LeaseRequest {
   std::vector<EvalReport> evaluated;
   // Told until an answer makes it certain that the coordinator knows, as `applied` is. In sync mode
   // the other members of the step wait for the verdict, so it is told at once.
-  std::vector<RefusedBatch> refused;
+  std::vector<RefusedBatch> refused = {};
 };
 
 struct LeaseAnswer {
@@ -125,9 +125,9 @@ struct LeaseAnswer {
   BlockLease lease;
   uint64_t geometry = 0;  // hash of the cut that `lease` belongs to; see geometry()
   SyncRound round;        // sync mode only
-  float lr_scale = 1;     // of every push of this block's batches; see cluster/lr_policy.h
   uint32_t wait_ms = 0;
   std::string reason;
+  float lr_scale = 1;  // of every push of this block's batches; see cluster/lr_policy.h
 };
 
 struct ReportAnswer {

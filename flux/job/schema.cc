@@ -275,7 +275,7 @@ Section make_job_section() {
   s.value<D>(
        "skip_limit", [](D & d) -> auto& { return d.job.skip_limit; },
        "Share of the batches of a pass that may be skipped, because they kill workers or their "
-       "gradients are not finite; at least one batch, unless it is 0. Then the job stops.")
+       "gradients are not finite; at least one batch, unless it is 0. At one more the job stops.")
       .between(0, 1)
       .tried_as({"max_skipped", "skip_max", "bad_batches"});
   s.map<D>(

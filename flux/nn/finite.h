@@ -1,4 +1,5 @@
-// Whether floats are numbers, at the speed of memory. Pure; safe everywhere.
+// Whether floats are numbers, at the speed of memory: the check of every gradient before a push.
+// Pure; safe everywhere. Nothing fails.
 #pragma once
 
 #include <cstddef>

@@ -116,6 +116,15 @@ TEST_P(SyncRule, OneStepIsOnePushOfTheMean) {
   for (uint32_t n = 0; n < 4; ++n) {
     const Step step(5, n, *server);
     std::vector<Outcome> outcomes(5);
+    // All alike, or a mean over the examples of the members.
+    double scaled = 0, examples = 0;
+    for (uint32_t m = 0; m < 5; ++m) {
+      PushRequest& request = step.pushes[m]->request;
+      request.lr_scale = n == 3 ? 0.5F + static_cast<float>(m) : n == 2 ? 3.0F : 1.0F;
+      scaled += double{request.lr_scale} * static_cast<double>(request.examples);
+      examples += static_cast<double>(request.examples);
+    }
+    const auto scale = static_cast<float>(scaled / examples);
     for (uint32_t m = 0; m < 5; ++m) {
       EXPECT_EQ(outcomes[0].calls, 0);
       push(server.get(), step[m], &outcomes[m]);
@@ -125,9 +134,9 @@ TEST_P(SyncRule, OneStepIsOnePushOfTheMean) {
       EXPECT_TRUE(all_are(o.answers, server->shard_count(), Answer::kApplied));
     }
     const Mean mean(step);
-    wide.push(mean.keys, mean.wide.data(), mean.counts.data());
-    narrow.push(mean.keys, mean.narrow.data(), mean.counts.data());
-    rule->update(weights.data(), state.data(), mean.dense.data(), 3000);
+    wide.push(mean.keys, mean.wide.data(), mean.counts.data(), scale);
+    narrow.push(mean.keys, mean.narrow.data(), mean.counts.data(), scale);
+    rule->update(weights.data(), state.data(), mean.dense.data(), 3000, scale);
     for (const uint32_t count : mean.counts) occurrences += count;
   }
   EXPECT_EQ(server->totals().occurrences[0], occurrences);

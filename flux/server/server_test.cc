@@ -2,6 +2,7 @@
 #include "flux/server/server.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -38,15 +39,17 @@ TEST(Server, EqualsTheReferenceBitForBit) {
   }
   uint64_t occurrences = 0;
   for (uint32_t i = 0; i < 12; ++i) {
-    const TestPush push(i, test_batch(i), 200, *server);
+    TestPush push(i, test_batch(i), 200, *server);
+    const float scale = i % 3 == 1 ? 1.5F : 1.0F;
+    push.request.lr_scale = scale;
     ASSERT_TRUE(
         all_are(send_push(server.get(), push.request), server->shard_count(), Answer::kApplied));
-    wide.push(push.keys, push.wide.data(), push.counts.data());
-    narrow.push(push.keys, push.narrow.data(), push.counts.data());
+    wide.push(push.keys, push.wide.data(), push.counts.data(), scale);
+    narrow.push(push.keys, push.narrow.data(), push.counts.data(), scale);
     occurrences += std::accumulate(push.counts.begin(), push.counts.end(), 0ULL);
     for (uint32_t d = 0; d < parts; ++d)
       rule->update(weights[d].data(), states[d].data(), push.dense.data() + at[d],
-                   weights[d].size());
+                   weights[d].size(), scale);
   }
   const TestPush all(3, test_batch(0), 900, *server);  // only for its keys
   std::vector<float> got_wide(all.wide.size()), got_narrow(all.narrow.size()),
@@ -75,6 +78,18 @@ TEST(Server, EqualsTheReferenceBitForBit) {
     EXPECT_EQ(count, wide.rows().at(key).count);
   });
   EXPECT_EQ(counted, occurrences);
+}
+
+TEST(Server, AScaleThatIsNoneIsRefused) {
+  auto server = make_test_server();
+  const uint64_t before = server->content_hash();
+  TestPush push(1, test_batch(0), 100, *server);
+  for (const float bad : {0.0F, -1.0F, NAN, INFINITY, 2 * kLrScaleMax}) {
+    push.request.lr_scale = bad;
+    EXPECT_TRUE(
+        all_are(send_push(server.get(), push.request), server->shard_count(), Answer::kMalformed));
+  }
+  EXPECT_EQ(server->content_hash(), before);
 }
 
 TEST(Server, DuplicatesAndStalePushesChangeNothing) {

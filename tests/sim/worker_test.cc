@@ -288,22 +288,6 @@ TEST(WorkerThreads, EvaluationEqualsAPlainLoop) {
   }
 }
 
-TEST(WorkerThreads, ALossThatIsNoNumberEndsTheWorkerWithAdvice) {
-  std::vector<tiny::Example> examples = tiny::make_examples(1000);
-  examples[700].dense[0] = std::numeric_limits<float>::quiet_NaN();
-  const Data data(examples, 16, 80);
-  for (const char* mode : {"async", "half_async", "sync"}) {
-    const Servers servers(1, data.geometry().hash());
-    ThreadExecutor control;
-    Master master(&control, &data, &servers, 1, std::string(mode) == "sync");
-    const WorkerOutcome outcome = train({mode, 2}, data, servers, &master, &control);
-    EXPECT_EQ(outcome.status.code(), Code::kInvalid) << mode;
-    EXPECT_NE(outcome.status.message().find("lower the learning rate"), std::string::npos);
-    ASSERT_EQ(master.left.size(), 1U);
-    EXPECT_EQ(master.left[0].message(), outcome.status.message()) << "it said why";
-  }
-}
-
 TEST(WorkerThreads, AnUnknownModeIsRefused) {
   const Data data(100, 16, 80);
   const Servers servers(1, data.geometry().hash());
