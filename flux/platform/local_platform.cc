@@ -133,7 +133,7 @@ Result<ProcessId> LocalPlatform::start(const ProcessSpec& spec) {
     ::waitpid(pid, nullptr, 0);
     return errno_status("cannot start " + words[0], reason);
   }
-  ++last_;
+  ++last_;  // on its own: the right side of an assignment comes before the left
   children_[last_] = {last_, spec.name, pid};
   if (leash.fd >= 0) leashes_[last_] = std::exchange(leash.fd, -1);
   return last_;
