@@ -132,7 +132,8 @@ bool BlockQueue::lease(WorkerId worker, TimeNs now, BlockLease* out) {
   static const Hands kNothing;
   const Hands& in_hand = hand == in_hand_.end() ? kNothing : hand->second;
   for (const auto& [b, hand_of] : in_hand)
-    if (hand_of.alone != kWhole && blocks_[b].state == BlockState::kPending && blocks_[b].worker == worker)
+    if (hand_of.alone != kWhole && blocks_[b].state == BlockState::kPending &&
+        blocks_[b].worker == worker)
       return false;  // nothing beside a suspect
   // A block whose lease ran out in this worker's hands is better tried by another.
   std::optional<uint32_t> chosen;
@@ -208,7 +209,8 @@ void BlockQueue::batch_applied(const BatchId& id, TimeNs now) {
   if (block == nullptr) return;  // a late hint
   const uint32_t b = id.block.block;
   survived_ += ((block->applied_mask >> id.batch) & 1) == 0 ? 1 : 0;
-  const bool whole = block->state == BlockState::kPending && in_hand_[block->worker][b].alone == kWhole;
+  const bool whole =
+      block->state == BlockState::kPending && in_hand_[block->worker][b].alone == kWhole;
   block->moved_ns = std::max(block->moved_ns, now);
   take_mark(b, id.batch);
   if (!whole || block->state == BlockState::kPending) return;

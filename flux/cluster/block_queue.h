@@ -173,8 +173,8 @@ class BlockQueue {
   BlockQueueOptions options_;
   std::vector<Block> blocks_;
   std::vector<uint32_t> order_;
-  std::set<uint32_t> todo_;     // ranks
-  std::set<uint32_t> pending_;  // blocks
+  std::set<uint32_t> todo_;            // ranks
+  std::set<uint32_t> pending_;         // blocks
   std::map<WorkerId, Hands> in_hand_;  // what each may be working on, also leases that ran out
   std::map<std::pair<uint32_t, int>, uint32_t> alone_deaths_;  // by block, batch
   std::vector<BatchId> poisoned_;

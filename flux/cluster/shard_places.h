@@ -77,8 +77,9 @@ struct ShardPlacesOptions {
   uint32_t switches_max = 8;
   TimeNs retry_ns = 10 * kMillisecond;  // doubles up to retry_max_ns
   TimeNs retry_max_ns = kSecond;
-  TimeNs settle_ns = 3 * kSecond;  // a follower to catch up, a switch to be taken; then it is undone
-  TimeNs avoid_ns = 2 * kSecond;   // a pair of servers that could not reach one another
+  TimeNs settle_ns =
+      3 * kSecond;                // a follower to catch up, a switch to be taken; then it is undone
+  TimeNs avoid_ns = 2 * kSecond;  // a pair of servers that could not reach one another
 };
 
 class ShardPlaces {
@@ -128,8 +129,8 @@ class ShardPlaces {
   bool empty(ServerId server) const;
   uint32_t without_backup() const;  // of those that should have one
   uint32_t unserved() const;
-  uint32_t moving() const;        // shards with a copy, an attach or a switch under way
-  bool settled() const;           // everything is where it should be
+  uint32_t moving() const;  // shards with a copy, an attach or a switch under way
+  bool settled() const;     // everything is where it should be
   size_t live_servers() const;
   // "shard 3: primary 1, backup -, copy to 2 under way", for people.
   std::string describe(ShardId shard) const;

@@ -120,6 +120,7 @@ void ShardPlaces::forget_stale(TimeNs now, std::vector<PlaceStep>* out) {
   for (auto& [key, stale] : stale_) {
     const Shard& shard = shards_[key.second];
     if (stale.step != 0 || now < stale.due) continue;
+    if (shard.lost && shard.step != 0) continue;  // its epoch would be older than ours
     // Not before those who replace it are in office; it may be needed.
     if (shard.busy && shard.doing != StepKind::kCopy && shard.doing != StepKind::kRestore) continue;
     // Not newer than what the primary has: servers remember it, and would tell the primary that its
@@ -127,8 +128,7 @@ void ShardPlaces::forget_stale(TimeNs now, std::vector<PlaceStep>* out) {
     const ShardEpoch epoch = shard.lost ? new_epoch() : shard.place.epoch;
     stale.step = ++last_step_;
     forgetting_[stale.step] = key;
-    out->push_back(
-        {stale.step, StepKind::kForget, key.second, key.first, kNoServer, epoch, 0});
+    out->push_back({stale.step, StepKind::kForget, key.second, key.first, kNoServer, epoch, 0});
   }
 }
 

@@ -1,9 +1,9 @@
 // DecisionLog: what the coordinator decided and must not decide otherwise after a crash.
 //
 // One JSON object per line, each with a checksum, appended and flushed before the decision takes
-// effect: verdicts about batches, passes, members. It is bounded: rewritten at every start. A torn last line is what a crash
-// leaves and is dropped; damage before the end is kCorrupt with the line's number.
-// Blocking (disk): called through an Offload. Threads: one caller at a time.
+// effect: verdicts about batches, passes, members. It is bounded: rewritten at every start. A torn
+// last line is what a crash leaves and is dropped; damage before the end is kCorrupt with the
+// line's number. Blocking (disk): called through an Offload. Threads: one caller at a time.
 #pragma once
 
 #include <cstdint>

@@ -29,9 +29,8 @@ void Forward::bind() {
 
 void Outbox::add(Follower* to, bool is_backup, ShardId shard, ShardEpoch epoch, uint64_t op,
                  uint64_t hash, uint64_t bytes) {
-  const auto at = std::find_if(items_.begin(), items_.end(), [&](const Item& item) {
-    return item.forward->peer == to->peer;
-  });
+  const auto at = std::find_if(items_.begin(), items_.end(),
+                               [&](const Item& item) { return item.forward->peer == to->peer; });
   Forward* forward = nullptr;
   if (at != items_.end()) {
     forward = at->forward.get();

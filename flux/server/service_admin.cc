@@ -43,8 +43,7 @@ void ServerService::State::admin(const RpcRequest& request, Responder respond) {
   }
   if (!is_logged(verb)) return send(&respond, do_quick(verb, message));
   const auto shared = std::make_shared<Responder>(std::move(respond));
-  do_logged(verb, message,
-            [shared](Answer answer) { send(shared.get(), std::move(answer)); });
+  do_logged(verb, message, [shared](Answer answer) { send(shared.get(), std::move(answer)); });
 }
 
 ServerService::State::Answer ServerService::State::do_quick(ApiVerb verb,
@@ -221,8 +220,8 @@ ServerService::State::Answer ServerService::State::save(std::string_view message
     const auto at = saved.answers.find(std::string(message));
     if (saved.number == request.number && at != saved.answers.end()) return at->second;
   }
-  FLUX_ASSIGN_OR_RETURN(
-      auto shards, job->save(request.call, request.folder, request.number, request.committed));
+  FLUX_ASSIGN_OR_RETURN(auto shards,
+                        job->save(request.call, request.folder, request.number, request.committed));
   std::string answer = encode_message(SaveReply{std::move(shards)});
   if (saved.folder != request.folder || saved.number != request.number ||
       saved.answers.size() >= kAnswersMax)

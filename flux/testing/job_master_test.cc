@@ -1,4 +1,4 @@
-// JobMaster on a clock of the test's own, with real servers (test_job.h), real files, checkpoints
+// JobMaster on a clock of the test's own, with real servers (job_world.h), real files, checkpoints
 // and audits; workers are played by the test.
 #include "flux/coordinator/job_master.h"
 
@@ -11,7 +11,7 @@
 
 #include "flux/checkpoint/store.h"
 #include "flux/coordinator/decision_log.h"
-#include "flux/coordinator/test_job.h"
+#include "flux/testing/job_world.h"
 
 namespace flux {
 namespace {

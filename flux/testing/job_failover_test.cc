@@ -1,17 +1,16 @@
-// A job whose servers, workers and coordinators die and come back: real servers (test_job.h), the
+// A job whose servers, workers and coordinators die and come back: real servers (job_world.h), the
 // JobMaster, workers that follow the map and lease on. In the end every batch was applied exactly
 // once on every shard: the audit of the closing checkpoint says so, and the counters of the rows.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <iostream>
 #include <optional>
 
 #include <gtest/gtest.h>
 
 #include "flux/base/random.h"
 #include "flux/checkpoint/store.h"
-#include "flux/coordinator/test_job.h"
+#include "flux/testing/job_world.h"
 
 namespace flux {
 namespace {
@@ -159,24 +158,24 @@ class World : public JobEvents {
     request.applied = w->told;
     w->asking = true;
     const size_t sent = w->told.size();
-    master->lease(request, [this, sent, name = w->name, boot = w->boot](
-                               const Result<LeaseAnswer>& r) {
-      TestWorker* me = find_worker(name, boot);
-      if (me == nullptr) return;
-      me->asking = false;
-      if (r.status().code() == Code::kStale) me->joined = false;
-      if (!r.is_ok()) return;
-      me->told.erase(me->told.begin(), me->told.begin() + static_cast<long>(sent));
-      if (r.value().kind == LeaseAnswer::Kind::kEnd) {
-        me->ended = true;
-        LeaseRequest last;
-        last.worker = me->id;
-        master->leave(last, {}, Status::ok(), [](const Status&) {});
-      }
-      if (r.value().kind != LeaseAnswer::Kind::kBlock) return;
-      me->lease = r.value();
-      me->finished = r.value().lease.skip_mask;
-    });
+    master->lease(request,
+                  [this, sent, name = w->name, boot = w->boot](const Result<LeaseAnswer>& r) {
+                    TestWorker* me = find_worker(name, boot);
+                    if (me == nullptr) return;
+                    me->asking = false;
+                    if (r.status().code() == Code::kStale) me->joined = false;
+                    if (!r.is_ok()) return;
+                    me->told.erase(me->told.begin(), me->told.begin() + static_cast<long>(sent));
+                    if (r.value().kind == LeaseAnswer::Kind::kEnd) {
+                      me->ended = true;
+                      LeaseRequest last;
+                      last.worker = me->id;
+                      master->leave(last, {}, Status::ok(), [](const Status&) {});
+                    }
+                    if (r.value().kind != LeaseAnswer::Kind::kBlock) return;
+                    me->lease = r.value();
+                    me->finished = r.value().lease.skip_mask;
+                  });
   }
   void train(TestWorker* w) {
     const BlockLease& lease = w->lease->lease;
@@ -185,9 +184,9 @@ class World : public JobEvents {
       w->next = clock.now_ns() + pace;
       for (uint8_t b = 0; b < lease.batches && !w->push; ++b)
         if (((w->finished >> b) & 1) == 0)
-          w->push = std::make_shared<TestPush>(
-              &servers, w->incarnation, w->lease->geometry,
-              BatchId{lease.id, b, static_cast<uint8_t>(lease.batches)});
+          w->push =
+              std::make_shared<TestPush>(&servers, w->incarnation, w->lease->geometry,
+                                         BatchId{lease.id, b, static_cast<uint8_t>(lease.batches)});
       if (!w->push) {
         w->lease.reset();
         return;
@@ -215,11 +214,11 @@ class World : public JobEvents {
     }
     if (clock.now_ns() - w->reported > 200 * kMillisecond) {
       w->reported = clock.now_ns();
-      master->report(w->id, {}, [this, name = w->name, boot = w->boot](
-                                    const Result<ReportAnswer>& r) {
-        TestWorker* me = find_worker(name, boot);
-        if (me != nullptr && r.status().code() == Code::kStale) me->joined = false;
-      });
+      master->report(w->id, {},
+                     [this, name = w->name, boot = w->boot](const Result<ReportAnswer>& r) {
+                       TestWorker* me = find_worker(name, boot);
+                       if (me != nullptr && r.status().code() == Code::kStale) me->joined = false;
+                     });
     }
     if (w->joined && !w->lease && !w->asking) ask_lease(w);
   }
@@ -269,7 +268,8 @@ class World : public JobEvents {
     std::string text;
     if (master)
       for (const WaitStatus& w : master->status().waits) text += w.who + " " + w.what + "\n";
-    for (const TestServer* s : servers.live()) text += fmt::format("{} id {} boot {}\n", s->name, s->id, s->boot);
+    for (const TestServer* s : servers.live())
+      text += fmt::format("{} id {} boot {}\n", s->name, s->id, s->boot);
     return text;
   }
 
@@ -293,7 +293,8 @@ class World : public JobEvents {
 TEST(JobFailover, APrimaryThatIsLostIsReplacedByItsBackupAtOnce) {
   World world;
   world.start(3, 2);
-  ASSERT_TRUE(world.run_until([&] { return world.training() && world.trained() > 8; })) << world.said;
+  ASSERT_TRUE(world.run_until([&] { return world.training() && world.trained() > 8; }))
+      << world.said;
   const JobStatus before = world.master->status();
   EXPECT_EQ(before.shards_without_backup, 0U);
   world.kill_server("server-1");
@@ -409,8 +410,7 @@ TEST(JobFailover, AShardIsMovedWhereOperatorsWantIt) {
   ASSERT_TRUE(world.run_until([&] { return world.training(); }));
   EXPECT_EQ(world.master->move(0, "server-9").code(), Code::kNotFound);
   EXPECT_EQ(world.master->move(99, "server-0").code(), Code::kInvalid);
-  for (ShardId s = 0; s < kTestShards; ++s)
-    EXPECT_TRUE(world.master->move(s, "server-1").is_ok());
+  for (ShardId s = 0; s < kTestShards; ++s) EXPECT_TRUE(world.master->move(s, "server-1").is_ok());
   const auto moved = [&] {
     for (const ServerStatus& s : world.master->status().servers)
       if (s.name == "server-1" && s.shards == kTestShards) return true;
@@ -512,10 +512,10 @@ TEST_P(JobChaos, EveryBatchCountsOnce) {
   ASSERT_TRUE(world.run_until([&] { return world.outcome.has_value(); }, 300 * kSecond))
       << world.said << world.waits();
   ASSERT_TRUE(world.outcome->status.is_ok()) << world.outcome->status.message() << world.said;
-  if (getenv("CHAOS_SAID")) std::cout << world.said;
   EXPECT_TRUE(world.outcome->complete);
   ASSERT_EQ(world.outcome->totals.occurrences.size(), 1U);
-  EXPECT_EQ(world.outcome->totals.occurrences[0], 2 * world.all_batches() * kTestKeys) << world.said;
+  EXPECT_EQ(world.outcome->totals.occurrences[0], 2 * world.all_batches() * kTestKeys)
+      << world.said;
 }
 
 }  // namespace
