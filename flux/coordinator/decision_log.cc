@@ -22,6 +22,11 @@ std::string encode(const Decision& d) {
     json["verdict"] = static_cast<uint32_t>(d.verdict);
   }
   if (!d.why.empty()) json["why"] = d.why;
+  if (!d.member.empty()) {
+    json["member"] = d.member;
+    json["boot"] = d.boot;
+    json["id"] = d.id;
+  }
   const std::string body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return fmt::format("{:016x} {}\n", hash_bytes(body.data(), body.size()), body);
 }
@@ -60,6 +65,9 @@ bool decode(const std::string& line, Decision* d) {
     d->pass_name = json.value("name", std::string());
     d->geometry = json.value("geometry", uint64_t{0});
     d->why = json.value("why", std::string());
+    d->member = json.value("member", std::string());
+    d->boot = json.value("boot", uint64_t{0});
+    d->id = json.value("id", 0U);
     return d->kind != "verdict" || decode_batch(json, d);
   } catch (const nlohmann::json::exception&) {  // a field of another type
     return false;
@@ -67,6 +75,31 @@ bool decode(const std::string& line, Decision* d) {
 }
 
 }  // namespace
+
+std::vector<Decision> compact(const std::vector<Decision>& decisions, uint32_t closed) {
+  std::vector<Decision> kept;
+  for (const Decision& d : decisions) {
+    const bool gone = d.kind == "server_gone" || d.kind == "worker_gone";
+    if (gone || d.kind == "server" || d.kind == "worker") {
+      std::erase_if(kept, [&](const Decision& k) {
+        return k.member == d.member && !k.member.empty() &&
+               k.kind == d.kind.substr(0, d.kind.find('_')) && (!gone || k.boot == d.boot);
+      });
+      if (!gone) kept.push_back(d);
+    } else if (d.kind == "end") {
+      std::erase_if(kept, [](const Decision& k) { return !k.member.empty(); });
+    } else if (d.pass + 1 >= closed) {
+      kept.push_back(d);
+    }
+  }
+  return kept;
+}
+
+Status DecisionLog::rewrite(const std::vector<Decision>& decisions) {
+  std::string text;
+  for (const Decision& decision : decisions) text += encode(decision);
+  return files_->write_atomic(path_, text);
+}
 
 Status DecisionLog::append(const Decision& decision) {
   return files_->append_synced(path_, encode(decision));

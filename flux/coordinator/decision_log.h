@@ -1,9 +1,9 @@
 // DecisionLog: what the coordinator decided and must not decide otherwise after a crash.
 //
 // One JSON object per line, each with a checksum, appended and flushed before the decision takes
-// effect: verdicts about batches, terms, passes opened and closed. A torn last line is what a crash
-// leaves and is dropped; damage before the end is kCorrupt with the line's number.
-// Blocking (disk): called through an Offload. Threads: one caller at a time.
+// effect: verdicts about batches, passes, members. It is bounded: rewritten at every start. A torn
+// last line is what a crash leaves and is dropped; damage before the end is kCorrupt with the
+// line's number. Blocking (disk): called through an Offload. Threads: one caller at a time.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace flux {
 
 struct Decision {
-  // "term", "open_pass", "close_pass", "verdict"
+  // "open_pass", "verdict", "tested", "server", "server_gone", "worker", "worker_gone", "end"
   std::string kind;
   uint64_t term = 0;
   uint32_t pass = 0;
@@ -26,7 +26,14 @@ struct Decision {
   BatchId batch;  // of a verdict
   Verdict verdict = Verdict::kApplied;
   std::string why;
+  std::string member;  // of servers and workers: name
+  uint64_t boot = 0;
+  uint32_t id = 0;  // ServerId or WorkerId
 };
+
+// What the next life of the job needs of a log: decisions about passes from `closed` - 1 on, and
+// members that were not said to be gone.
+std::vector<Decision> compact(const std::vector<Decision>& decisions, uint32_t closed);
 
 class DecisionLog {
  public:
@@ -35,6 +42,8 @@ class DecisionLog {
   // Everything that was decided; also cuts off a torn end, so that append() may
   // follow.
   Result<std::vector<Decision>> read();
+  // Puts these in place of everything.
+  Status rewrite(const std::vector<Decision>& decisions);
   Status forget() { return files_->remove_all(path_); }
   const std::string& path() const { return path_; }
 

@@ -6,144 +6,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <queue>
 
 #include <gtest/gtest.h>
 
 #include "flux/checkpoint/store.h"
 #include "flux/coordinator/decision_log.h"
+#include "flux/coordinator/test_job.h"
 
 namespace flux {
 namespace {
-
-constexpr uint32_t kShards = 4;
-
-class ManualClock final : public Executor, public Offload {
- public:
-  TimeNs now_ns() const override { return now_; }
-  void post(TimeNs delay_ns, std::function<void()> task) override {
-    tasks_.emplace(std::make_pair(now_ + delay_ns, order_++), std::move(task));
-  }
-  void run(std::function<void()> work, std::function<void()> done) override {
-    post(kMillisecond, [work, done] {
-      work();
-      done();
-    });
-  }
-  void advance(TimeNs ns) {
-    const TimeNs end = now_ + ns;
-    while (!tasks_.empty() && tasks_.begin()->first.first <= end) {
-      auto node = tasks_.extract(tasks_.begin());
-      now_ = std::max(now_, node.key().first);
-      node.mapped()();
-    }
-    now_ = end;
-  }
-
- private:
-  TimeNs now_ = kSecond;
-  uint64_t order_ = 0;
-  std::map<std::pair<TimeNs, uint64_t>, std::function<void()>> tasks_;
-};
-
-Geometry make_geometry(uint32_t blocks) {
-  Geometry g;
-  g.format = "criteo_tsv";
-  g.batch_size = 10;
-  g.files = {{"a.tsv", blocks * 50ULL, blocks * 20ULL, false}};
-  for (uint32_t b = 0; b < blocks; ++b) g.blocks.push_back({0, b * 50, b * 50 + 50, b * 20, 20});
-  return g;
-}
-
-// Shards without rows: what they have is in their ledgers, and in the checkpoints they write.
-class LedgerServer final : public ServerAdminPort {
- public:
-  explicit LedgerServer(ManualClock* clock) : clock_(clock) {}
-  void open_job(OpenJob job, Done done) override {
-    images.clear();
-    for (const ShardId s : job.shards) {
-      images[s].shards = kShards;
-      images[s].replica = ShardReplica(s, job.incarnation, job.epoch);
-    }
-    later(done, Status::ok());
-  }
-  void load(uint64_t incarnation, LoadJob load, Done done) override {
-    const CheckpointStore store(load.folder);
-    const auto manifest = store.load(load.number);
-    for (const ShardToLoad& s : load.shards) {
-      auto image = store.read_shard(manifest.value(), s.shard);
-      EXPECT_TRUE(image.is_ok());
-      images[s.shard] = image.value();
-      images[s.shard].replica.set_incarnation(incarnation);
-      images[s.shard].replica.close_below(load.closed_below);
-    }
-    later(done, Status::ok());
-  }
-  void open_pass(uint64_t, uint32_t pass, uint64_t geometry, Done done) override {
-    Status status;
-    for (auto& [s, image] : images)
-      if (status.is_ok()) status = image.replica.open_pass(pass, geometry);
-    later(done, status);
-  }
-  void close_below(uint64_t, uint32_t pass, Done done) override {
-    for (auto& [s, image] : images) image.replica.close_below(pass);
-    later(done, Status::ok());
-  }
-  void marked(uint64_t, BlockId section, uint32_t blocks, bool any,
-              std::function<void(Result<std::vector<uint32_t>>)> done) override {
-    std::vector<uint32_t> masks(blocks, any ? 0 : ~0U);
-    for (auto& [s, image] : images)
-      for (section.block = 0; section.block < blocks; ++section.block) {
-        const uint32_t m = image.replica.ledger().marked(section);
-        masks[section.block] = any ? masks[section.block] | m : masks[section.block] & m;
-      }
-    clock_->post(kMillisecond, [done, masks] { done(masks); });
-  }
-  void mark(uint64_t, uint64_t, std::vector<BatchId> ids, Verdict verdict, Done done) override {
-    for (const BatchId& id : ids) apply(id, verdict);
-    later(done, Status::ok());
-  }
-  void void_member(uint64_t, uint64_t round, BlockId block, Done done) override {
-    voided.emplace_back(round, block.block);
-    later(done, Status::ok());
-  }
-  void save(uint64_t, std::string folder, uint64_t number,
-            std::function<void(Result<std::vector<SavedShard>>)> done) override {
-    std::vector<SavedShard> saved;
-    for (auto& [s, image] : images) {
-      const std::string name = fmt::format("shard-{:05}", s);
-      const auto file = CheckpointStore(folder).add(number, name, encode_shard(image));
-      EXPECT_TRUE(file.is_ok());
-      saved.push_back({s, name, file.value().bytes, file.value().hash, image.replica.op(),
-                       image.replica.stream_hash(), 0});
-    }
-    ++saves;
-    clock_->post(kMillisecond, [done, saved] { done(saved); });
-  }
-  void totals(uint64_t, bool, std::vector<ExpectedCount>,
-              std::function<void(Result<JobTotals>)> done) override {
-    clock_->post(kMillisecond, [done] { done(JobTotals{}); });
-  }
-  void close_job(uint64_t, Done done) override { later(done, Status::ok()); }
-
-  void apply(const BatchId& id, Verdict verdict = Verdict::kApplied) {
-    for (auto& [s, image] : images) {
-      const uint64_t geometry = image.replica.geometry(id.block.pass);
-      const PushClaim claim{image.replica.incarnation(), geometry, {id}, verdict};
-      if (image.replica.judge(claim, image.replica.epoch()).answer == Answer::kApplied)
-        image.replica.commit(claim, 1);
-    }
-  }
-  std::map<ShardId, ShardImage> images;
-  std::vector<std::pair<uint64_t, uint32_t>> voided;
-  int saves = 0;
-
- private:
-  void later(Done done, const Status& status) {
-    clock_->post(kMillisecond, [done, status] { done(status); });
-  }
-  ManualClock* clock_;
-};
 
 class JobMasterTest : public testing::Test, public JobEvents {
  protected:
@@ -151,7 +22,7 @@ class JobMasterTest : public testing::Test, public JobEvents {
     std::string folder = (std::filesystem::temp_directory_path() / "flux_master_XXXXXX").string();
     plan_.output = mkdtemp(folder.data());
     plan_.name = "test";
-    plan_.sparse_shards = plan_.all_shards = kShards;
+    plan_.sparse_shards = plan_.all_shards = kTestShards;
     plan_.passes = {"a"};
     plan_.checkpoint_every_s = 0;
     plan_.scan = [this](uint32_t, const std::atomic<bool>*) { return make_geometry(blocks_); };
@@ -164,29 +35,66 @@ class JobMasterTest : public testing::Test, public JobEvents {
   void say(const std::string& line) override { said_ += line + "\n"; }
   void finished(const JobOutcome& outcome) override { outcome_ = outcome; }
 
-  // A coordinator over two servers; joins them unless told not to.
+  // A coordinator over servers that are started anew; joins them unless told not to.
   void begin(bool join_servers = true) {
-    outcome_.reset();
-    options_.incarnation = ++incarnation_;
-    servers_ = {std::make_shared<LedgerServer>(&clock_), std::make_shared<LedgerServer>(&clock_)};
-    master_ = std::make_unique<JobMaster>(
-        plan_, options_, &clock_, &clock_, &real_files(),
-        [this](const std::string& address) { return servers_[address == "s0" ? 0 : 1]; }, this);
-    master_->start();
-    for (int i = 0; i < 2 && join_servers; ++i)
-      master_->join(ServerJoin{fmt::format("server-{}", i), 7, fmt::format("s{}", i), "", 0},
-                    [](const Result<ServerJoinReply>& r) { EXPECT_TRUE(r.is_ok()); });
+    for (TestServer* server : servers_.live()) *server->clock.alive = false;
+    for (uint32_t i = 0; i < options_.servers; ++i) servers_.start(fmt::format("server-{}", i));
+    start_master();
+    if (join_servers) join_all();
     clock_.advance(100 * kMillisecond);
     keep_alive();
   }
+  // Another process of the coordinator; the one before is gone.
+  void start_master() {
+    if (master_clock_) *master_clock_->alive = false;
+    master_.reset();
+    outcome_.reset();
+    options_.incarnation = ++incarnation_;
+    master_clock_ = std::make_unique<ProcessClock>(&clock_);
+    master_ = std::make_unique<JobMaster>(
+        plan_, options_, master_clock_.get(), master_clock_.get(), &real_files(),
+        [this](const std::string& address) -> std::shared_ptr<ServerAdminPort> {
+          TestServer* server = servers_.at(address);
+          return server == nullptr ? nullptr : server->admin;
+        },
+        this);
+    master_->start();
+    clock_.advance(20 * kMillisecond);
+  }
+  void join_all() {
+    for (TestServer* server : servers_.live()) join_server(server);
+  }
+  void join_server(TestServer* server) {
+    server->id = kNoServer;
+    master_->join(server->info(), [server](const Result<ServerJoinReply>& r) {
+      if (r.is_ok()) server->id = r.value().server;
+    });
+    clock_.advance(5 * kMillisecond);
+  }
   void keep_alive() {
-    for (uint32_t i = 0; i < 2; ++i) master_->report(i, 7, [](const Result<bool>&) {});
+    for (TestServer* server : servers_.live()) {
+      ServerReport report;
+      report.server = server->id;
+      report.boot = server->boot;
+      report.suspects = server->jobs->suspects();
+      if (server->id != kNoServer)
+        master_->report(report, [server](const Result<bool>& go) {
+          if (go.is_ok()) server->jobs->heard_coordinator();
+          server->may_go = go.is_ok() && go.value();
+        });
+    }
   }
   void pass_time(TimeNs ns) {
-    for (; ns > 0; ns -= kSecond) {
+    for (; ns > 0; ns -= 200 * kMillisecond) {
       keep_alive();
-      clock_.advance(std::min(ns, kSecond));
+      clock_.advance(std::min(ns, 200 * kMillisecond));
     }
+  }
+  void kill(const std::string& name) {
+    TestServer* server = servers_.find(name);
+    ASSERT_NE(server, nullptr);
+    *server->clock.alive = false;
+    master_->server_gone(name, server->boot, "its connection is closed");
   }
   WorkerId join(const std::string& name, uint64_t boot = 1, uint32_t lanes = 1) {
     Result<JoinReply> reply = invalid("no answer");
@@ -220,10 +128,27 @@ class JobMasterTest : public testing::Test, public JobEvents {
         ids.push_back({lease.id, b, static_cast<uint8_t>(lease.batches)});
     return ids;
   }
-  std::vector<BatchId> train(const BlockLease& lease) {
-    const std::vector<BatchId> ids = batches(lease);
-    for (const BatchId& id : ids)
-      for (const auto& server : servers_) server->apply(id);
+  // Pushes until everything of it is replicated, or not for long.
+  std::vector<BatchId> train(const LeaseAnswer& answer) {
+    std::vector<BatchId> ids = batches(answer.lease);
+    for (const BatchId& id : ids) {
+      const uint64_t life = master_->status().incarnation;
+      const auto push = std::make_shared<TestPush>(&servers_, life, answer.geometry, id);
+      for (int i = 0; i < 400 && !push->done(); ++i) {
+        ClusterMap map;
+        master_->map([&](const Result<ClusterMap>& m) { map = m.value(); });
+        push->give_up([&](uint64_t boot) {
+          for (TestServer* server : servers_.live())
+            if (server->boot == boot) return true;
+          return false;
+        });
+        push->send(push, map);
+        if (push->done()) break;
+        keep_alive();
+        clock_.advance(10 * kMillisecond);
+      }
+      EXPECT_TRUE(push->done()) << to_string(id) << "\n" << said_;
+    }
     return ids;
   }
   // Trains until the job has ended; returns how many batches it took.
@@ -236,7 +161,7 @@ class JobMasterTest : public testing::Test, public JobEvents {
       if (!answer.is_ok()) continue;
       if (answer.value().kind == LeaseAnswer::Kind::kEnd) break;
       if (answer.value().kind != LeaseAnswer::Kind::kBlock) continue;
-      done = train(answer.value().lease);
+      done = train(answer.value());
       trained += done.size();
     }
     LeaseRequest last;
@@ -252,7 +177,8 @@ class JobMasterTest : public testing::Test, public JobEvents {
   uint32_t blocks_ = 5;
   uint64_t incarnation_ = 100;
   ManualClock clock_;
-  std::vector<std::shared_ptr<LedgerServer>> servers_;
+  TestServers servers_{&clock_};
+  std::unique_ptr<ProcessClock> master_clock_;
   std::unique_ptr<JobMaster> master_;
   std::map<std::pair<WorkerId, uint32_t>, uint64_t> seq_;
   std::string said_;
@@ -263,7 +189,7 @@ class JobMasterTest : public testing::Test, public JobEvents {
 TEST_F(JobMasterTest, TrainsEveryBatchOnceOverTwoEpochsAndClosesThePass) {
   plan_.schedule.epochs = 2;
   begin();
-  EXPECT_EQ(servers_[0]->images.size() + servers_[1]->images.size(), kShards);
+  EXPECT_EQ(servers_[0]->images.size() + servers_[1]->images.size(), kTestShards);
   EXPECT_EQ(train_all(join("w0")), 2U * 5 * 2);
   ASSERT_TRUE(ended_well()) << said_;
   EXPECT_TRUE(outcome_->complete);
@@ -306,14 +232,14 @@ TEST_F(JobMasterTest, HintsThatLieDoNotCloseASection) {
   const auto again = lease(w, said);
   EXPECT_EQ(master_->status().state, "training");
   ASSERT_TRUE(again.is_ok());
-  EXPECT_EQ(train_all(w, train(again.value().lease)), 5U * 2);
+  EXPECT_EQ(train_all(w, train(again.value())), 5U * 2);
   EXPECT_TRUE(ended_well());
 }
 
 TEST_F(JobMasterTest, StopSavesAndTheNextRunTrainsTheRest) {
   begin();
   WorkerId w = join("w0");
-  const auto done = train(lease(w).value().lease);
+  const auto done = train(lease(w).value());
   const auto held = lease(w, done);
   master_->stop("asked to");
   EXPECT_EQ(master_->status().state, "stopping");
@@ -322,7 +248,7 @@ TEST_F(JobMasterTest, StopSavesAndTheNextRunTrainsTheRest) {
   EXPECT_TRUE(stop);
   LeaseRequest last;
   last.worker = w;
-  last.applied = train(held.value().lease);
+  last.applied = train(held.value());
   master_->leave(last, {}, Status::ok(), [](const Status&) {});
   clock_.advance(kSecond);
   ASSERT_TRUE(ended_well()) << said_;
@@ -351,7 +277,7 @@ TEST_F(JobMasterTest, ABatchOnWhichWorkersDieAloneIsSkippedAndThatStays) {
     if (!answer.is_ok() || answer.value().kind != LeaseAnswer::Kind::kBlock) continue;
     const auto ids = batches(answer.value().lease);
     if (std::find(ids.begin(), ids.end(), poison) == ids.end()) {
-      done = train(answer.value().lease);
+      done = train(answer.value());
       continue;
     }
     ++deaths;
@@ -450,7 +376,7 @@ TEST_F(JobMasterTest, AServerThatGoesWhileOthersJoinLeavesThemTheirNumbers) {
 TEST_F(JobMasterTest, StoppedWhileItWaitsForServersItEndsAtOnce) {
   begin();
   const WorkerId w = join("w0");
-  const auto done = train(lease(w).value().lease);
+  const auto done = train(lease(w).value());
   LeaseRequest last;
   last.worker = w;
   last.applied = done;
@@ -472,7 +398,7 @@ TEST_F(JobMasterTest, WithoutWorkersWhatIsTrainedIsSavedBeforeTheEnd) {
   const WorkerId w = join("w0");
   LeaseRequest last;
   last.worker = w;
-  last.applied = train(lease(w).value().lease);
+  last.applied = train(lease(w).value());
   master_->leave(last, {}, Status::ok(), [](const Status&) {});
   pass_time(options_.workers_deadline_ns + 2 * kSecond);
   ASSERT_TRUE(outcome_);
@@ -490,7 +416,7 @@ TEST_F(JobMasterTest, DeterministicCheckpointsFallBetweenBlocks) {
   const auto first = lease(w);
   pass_time(3 * kSecond);
   EXPECT_EQ(servers_[0]->saves, 0);  // a block is out
-  const auto second = lease(w, train(first.value().lease));
+  const auto second = lease(w, train(first.value()));
   EXPECT_EQ(servers_[0]->saves, 1);
   EXPECT_TRUE(second.is_ok());
 }
@@ -512,7 +438,7 @@ TEST_F(JobMasterTest, TestBlocksAreLeasedAndCountedOnce) {
     done.clear();
     evaluated.clear();
     if (!answer.is_ok()) continue;
-    if (answer.value().kind == LeaseAnswer::Kind::kBlock) done = train(answer.value().lease);
+    if (answer.value().kind == LeaseAnswer::Kind::kBlock) done = train(answer.value());
     if (answer.value().kind == LeaseAnswer::Kind::kEvaluate)
       for (const BatchId& id : batches(answer.value().lease))
         evaluated.push_back({id, 5.0, {10, 20}, {1, 4}, {4, 1}});

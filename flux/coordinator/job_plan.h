@@ -24,6 +24,7 @@ struct JobPlan {
   std::map<std::string, std::string> model;  // as Manifest::model
   uint32_t sparse_shards = 0;
   uint32_t all_shards = 0;          // dense ones included
+  uint32_t replicas = 1;            // of each shard, 1 or 2
   std::vector<std::string> passes;  // names
   Schedule schedule;
   std::string mode = "async";      // async | half_async | sync
