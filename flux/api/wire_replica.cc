@@ -12,9 +12,8 @@ namespace {
 constexpr uint32_t kFollowAnswers = static_cast<uint32_t>(FollowAnswer::kNotFollower) + 1;
 
 Status take_kind(uint32_t number, OpKind* out) {
-  if (number < static_cast<uint32_t>(OpKind::kPush) ||
-      number > static_cast<uint32_t>(OpKind::kClosePass))
-    return invalid("replicate: operation {}; 1 is a push, 2 opens a pass, 3 closes one", number);
+  if (number == 0 || number > kOpKinds)
+    return invalid("replicate: operation {}; they are 1 to {}", number, kOpKinds);
   *out = static_cast<OpKind>(number);
   return Status::ok();
 }

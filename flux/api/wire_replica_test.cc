@@ -116,7 +116,7 @@ TEST(WireReplica, OperationsWithoutRows) {
   sent.request.push.shards = sent.shards;
   sent.request.push.epochs = sent.data.epochs;
   WireReplicate got;  // used again for each
-  for (const OpKind kind : {OpKind::kOpenPass, OpKind::kClosePass, OpKind::kPush}) {
+  for (const OpKind kind : {OpKind::kOpenPass, OpKind::kClosePass, OpKind::kProbe, OpKind::kPush}) {
     sent.request.kind = kind;
     sent.request.pass = kind == OpKind::kPush ? 0 : 6;
     sent.request.geometry = kind == OpKind::kOpenPass ? ~3ULL : 0;
@@ -161,7 +161,7 @@ TEST(WireReplica, ForwardsAreRefusedWithWhatIsWrong) {
     EXPECT_NE(status.message().find(text), std::string::npos) << status.message();
   };
   says([](auto* m) { m->set_kind(0); }, "operation 0");
-  says([](auto* m) { m->set_kind(4); }, "operation 4");
+  says([](auto* m) { m->set_kind(kOpKinds + 1); }, "operation 5");
   says([](auto* m) { m->mutable_push()->set_verdict(4); }, "replicate: verdict 4");
   for (const float scale : {-1.0F, 2e6F, std::numeric_limits<float>::quiet_NaN()})
     says([scale](auto* m) { m->mutable_push()->set_lr_scale(scale); }, "scaled by");

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "flux/base/hash.h"
+#include "flux/client/coordinator_channel.h"
 #include "flux/main/cluster_folder.h"
 #include "flux/rpc/address.h"
 #include "flux/rpc/chaos_channel.h"
@@ -34,6 +35,7 @@ Result<OpenedChannel> open_channel(IoLoop* loop, const std::string& address, con
   options.role = caller.role;
   options.name = caller.name;
   options.security = caller.security;
+  options.on_break = caller.on_break;
   FLUX_ASSIGN_OR_RETURN(auto socket, SocketChannel::create(*loop, address, options));
   OpenedChannel opened;
   opened.socket = socket.get();
@@ -45,6 +47,19 @@ Result<OpenedChannel> open_channel(IoLoop* loop, const std::string& address, con
   FLUX_ASSIGN_OR_RETURN(ChaosOptions chaos, parse_chaos(caller.chaos));
   chaos.seed = hash_pair(chaos.seed, hash_pair(salt, hash_bytes(caller.name)));
   opened.channel = std::make_unique<ChaosChannel>(*loop, std::move(opened.channel), chaos);
+  return opened;
+}
+
+Result<OpenedChannel> open_coordinator(IoLoop* loop, const std::string& addresses,
+                                       const Caller& caller) {
+  FLUX_ASSIGN_OR_RETURN(const auto list, split_addresses(addresses));
+  std::vector<std::unique_ptr<Channel>> channels;
+  for (const std::string& address : list) {
+    FLUX_ASSIGN_OR_RETURN(OpenedChannel one, open_channel(loop, address, caller, channels.size()));
+    channels.push_back(std::move(one.channel));
+  }
+  OpenedChannel opened;
+  opened.channel = std::make_unique<CoordinatorChannel>(std::move(channels));
   return opened;
 }
 

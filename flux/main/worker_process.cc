@@ -52,7 +52,7 @@ class WorkerProcess {
     FLUX_ASSIGN_OR_RETURN(caller_.security, security_options(arguments_.security));
     AgentOptions options;
     FLUX_RETURN_IF_ERROR(describe(&options));
-    FLUX_ASSIGN_OR_RETURN(channel_, open_channel(&loop_, arguments_.coordinator, caller_, 0));
+    FLUX_ASSIGN_OR_RETURN(channel_, open_coordinator(&loop_, arguments_.coordinator, caller_));
     RemoteJobOptions calls;
     calls.plain.deadline_ns = kCallNs;  // the agent asks again until `silence_ns`
     job_ = std::make_unique<RemoteJob>(channel_.channel.get(), &loop_, random_id(), calls);

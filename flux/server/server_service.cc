@@ -12,6 +12,10 @@ ServerService::ServerService(ServerJobs* jobs, ServerServiceOptions options)
     : state_(std::make_shared<State>(jobs, std::move(options))) {}
 
 ServerService::~ServerService() {
+  stop();
+}
+
+void ServerService::stop() {
   state_->stop();
 }
 

@@ -1,5 +1,5 @@
-// Pulls, pushes, forwards and their answers: whatever is decoded can be read and written to its
-// ends. links: api base
+// Pulls, pushes, forwards and answers: whatever is decoded can be read and written to its ends.
+// links: api base
 #include <numeric>
 
 #include "flux/api/wire_data.h"
