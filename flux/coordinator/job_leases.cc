@@ -44,11 +44,13 @@ void JobMaster::State::lease(const LeaseRequest& request, LeaseDone done) {
   Slot& slot = at->second.slots[request.lane];
   if (request.seq < slot.seq) {  // a copy that was under way for long
     acknowledge(request.applied, request.evaluated);
+    take_refused(request.refused);
     return done(LeaseAnswer{});
   }
   if (request.seq == slot.seq && slot.answered) {
     const LeaseAnswer same = slot.answer;
     acknowledge(request.applied, request.evaluated);
+    take_refused(request.refused);
     return done(same);
   }
   if (!slot.answered)
@@ -58,6 +60,7 @@ void JobMaster::State::lease(const LeaseRequest& request, LeaseDone done) {
   slot.answered = false;
   slot.done = std::move(done);
   if (fresh) slot.since = now();
+  take_refused(request.refused);
   acknowledge(request.applied, request.evaluated);  // may end the section, and so this worker
   const auto here = workers_.find(request.worker);
   if (here == workers_.end() || here->second.slots[request.lane].answered) return;
@@ -123,6 +126,8 @@ bool JobMaster::State::answer_one(WorkerId id, Slot* slot) {
       queue_->lease(id, now(), &given.lease)) {
     given.kind = LeaseAnswer::Kind::kBlock;
     given.geometry = geometry_->hash();
+    given.lr_scale = lr_->factor();
+    lr_->leased(given.lease.batches);
   } else if (phase_ == Phase::kEvaluating && test_queue_ &&
              test_queue_->lease(id, now(), &given.lease)) {
     given.kind = LeaseAnswer::Kind::kEvaluate;
@@ -137,12 +142,15 @@ bool JobMaster::State::answer_one(WorkerId id, Slot* slot) {
 void JobMaster::State::pump_sync() {
   if (!rounds_ || !queue_ || leases_wait() || !rounds_->ready()) return;
   SyncRound round;
+  const float lr_scale = lr_->factor();  // one for all members
   for (const SyncRounds::Given& given : rounds_->form(&*queue_, now(), &round)) {
     LeaseAnswer block;
     block.kind = LeaseAnswer::Kind::kBlock;
     block.lease = given.lease;
     block.geometry = geometry_->hash();
     block.round = round;
+    block.lr_scale = lr_scale;
+    lr_->leased(given.lease.batches);
     Slot& slot = workers_[given.worker].slots[given.lane];
     // A lane that was told to wait asks again with a new number; it finds this answer then.
     if (slot.answered) {

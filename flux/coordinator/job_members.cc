@@ -55,6 +55,7 @@ void JobMaster::State::join_worker(const JoinRequest& request,
                       request.incarnation != 0 ? " again" : "", request.lanes,
                       request.lanes == 1 ? "" : "s"));
   }
+  count_workers();
   adopt_leases(joined.id, request);
   JoinReply reply;
   reply.worker = joined.id;
@@ -65,6 +66,12 @@ void JobMaster::State::join_worker(const JoinRequest& request,
   done(std::move(reply));
   apply_scale();
   pump();
+}
+
+// The learning rate follows the number of workers, if the job says so.
+void JobMaster::State::count_workers() {
+  if (!lr_) lr_.emplace(plan_.lr, std::max(1U, options_.workers_wanted));
+  lr_->workers(static_cast<uint32_t>(workers_.size()));
 }
 
 // Is there anything to do for it, and is it known what others do?
@@ -158,6 +165,7 @@ void JobMaster::State::leave_worker(const LeaseRequest& last, const WorkerReport
                                     const Status& why, const std::function<void(Status)>& done) {
   const auto at = workers_.find(last.worker);
   if (at == workers_.end()) return done(Status::ok());  // a repeat
+  take_refused(last.refused);
   acknowledge(last.applied, last.evaluated);
   if (report.examples >= at->second.report.examples) at->second.report = report;
   const std::string name = at->second.info.name;
@@ -194,6 +202,7 @@ void JobMaster::State::lose_worker(WorkerId id, bool died, const std::string& wh
   if (at == workers_.end()) return;
   Worker worker = std::move(at->second);
   workers_.erase(at);
+  count_workers();
   gone_.push_back({id, worker.info.name, worker.info.host, worker.info.pid, worker.info.lanes, 0, 0,
                    0, since(worker.report, worker.base)});
   if (gone_.size() > kGoneMax) gone_.erase(gone_.begin());

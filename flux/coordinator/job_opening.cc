@@ -119,17 +119,16 @@ void JobMaster::State::place_and_open() {
       if (place.backup == id)
         job.places.shards.push_back({s, place.epoch, ReplicaRole::kBackup, kNoServer, kAnyOp});
     }
-    admin(id)->open_job(std::move(job), guard([this, id, left](const Status& status) {
-                          if (ended()) return;
-                          const bool gone = status.code() == Code::kUnavailable;
-                          if (!status.is_ok() && !gone)
-                            return fail(status.with_context(server_name(id)));
-                          if (gone) lose_server(id, "it cannot open the job: " + status.message());
-                          if (--*left > 0) return;
-                          places_on_ = true;
-                          pump_places();
-                          loaded_if();
-                        }));
+    open_clean(id, std::move(job), guard([this, id, left](const Status& status) {
+                 if (ended()) return;
+                 const bool gone = status.code() == Code::kUnavailable;
+                 if (!status.is_ok() && !gone) return fail(status.with_context(server_name(id)));
+                 if (gone) lose_server(id, "it cannot open the job: " + status.message());
+                 if (--*left > 0) return;
+                 places_on_ = true;
+                 pump_places();
+                 loaded_if();
+               }));
   }
 }
 

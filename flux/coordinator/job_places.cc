@@ -214,6 +214,8 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
       shard.name = file.name;
       shard.bytes = file.bytes;
       shard.hash = file.hash;
+      shard.op = newest_->shards[step.shard].op;
+      shard.stream_hash = newest_->shards[step.shard].stream_hash;
     }
     load.shards.push_back(std::move(shard));
   }

@@ -12,6 +12,7 @@
 
 #include "flux/api/job_port.h"
 #include "flux/base/status.h"
+#include "flux/cluster/lr_policy.h"
 #include "flux/cluster/schedule.h"
 #include "flux/data/geometry.h"
 
@@ -32,6 +33,8 @@ struct JobPlan {
   double checkpoint_every_s = 60;  // 0: only at the end of a pass
   uint32_t checkpoint_keep = 2;
   bool key_per_example = false;
+  double skip_limit = 0.001;  // share of a pass's batches that may be skipped
+  LrPolicyOptions lr;         // what a change of the number of workers does
   uint32_t slots = 0;
   bool has_test = false;
 

@@ -72,7 +72,8 @@ void JobMaster::State::seat(ServerArrival arrival, Holdings held) {
     if (!servers_[id].gone && servers_[id].info.name == arrival.info.name)
       lose_server(id, "it came back anew");
   // Primaries name their backups by these numbers: while a job may be adopted they stay.
-  const bool keeps = phase_ == Phase::kJoining && !options_.fresh && held.incarnation != 0 &&
+  if (phase_ == Phase::kJoining && options_.fresh) held.shards.clear();
+  const bool keeps = phase_ == Phase::kJoining && !held.shards.empty() && held.incarnation != 0 &&
                      held.self < kServersMax &&
                      (held.self >= servers_.size() || servers_[held.self].info.name.empty());
   const ServerId id = keeps ? held.self : static_cast<ServerId>(servers_.size());
@@ -87,7 +88,7 @@ void JobMaster::State::seat(ServerArrival arrival, Holdings held) {
   entry.admin = arrival.admin;
   entry.seen = now();
   entry.gone = false;
-  if (keeps) entry.held = std::move(held);
+  entry.held = std::move(held);
   servers_expected_.erase(arrival.info.name);
   log_member("server", arrival.info.name, arrival.info.boot, id);
   if (options_.announce_members)
@@ -111,12 +112,23 @@ OpenJob JobMaster::State::open_job_of(ServerId id) const {
   return job;
 }
 
+// What it has from other lives of the job, or from before it was taken for dead, goes first.
+void JobMaster::State::open_clean(ServerId id, OpenJob job, ServerAdminPort::Done done) {
+  if (servers_[id].held.incarnation == 0) return admin(id)->open_job(std::move(job), done);
+  AdminCall close = make_call({});
+  close.incarnation = std::exchange(servers_[id].held, Holdings{}).incarnation;
+  admin(id)->close_job(close, guard([this, id, job = std::move(job), done](const Status& status) {
+                         if (!status.is_ok() || servers_[id].gone) return done(status);
+                         admin(id)->open_job(job, done);
+                       }));
+}
+
 // A server that comes while the job runs has nothing of it yet.
 void JobMaster::State::open_on(ServerId id) {
-  admin(id)->open_job(open_job_of(id),
-                      guard([this, id, boot = servers_[id].info.boot](const Status& status) {
-                        opened_on(id, boot, status);
-                      }));
+  open_clean(id, open_job_of(id),
+             guard([this, id, boot = servers_[id].info.boot](const Status& status) {
+               opened_on(id, boot, status);
+             }));
 }
 
 void JobMaster::State::opened_on(ServerId id, uint64_t boot, const Status& status) {

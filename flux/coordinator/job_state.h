@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "flux/cluster/block_queue.h"
+#include "flux/cluster/lr_policy.h"
 #include "flux/cluster/membership.h"
 #include "flux/cluster/shard_places.h"
 #include "flux/cluster/sync_rounds.h"
@@ -116,7 +117,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
     bool draining = false;
     bool asked = false;  // a standing server: a sign of life is under way
     uint64_t rss_bytes = 0;
-    Holdings held;  // at a take-over
+    Holdings held;  // when it came
   };
   struct ServerArrival {  // asked what it holds, before it gets a number
     ServerJoin info;
@@ -186,6 +187,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void reach_standing();
   void ask_standing();
   void open_on(ServerId id);
+  void open_clean(ServerId id, OpenJob job, ServerAdminPort::Done done);
   void opened_on(ServerId id, uint64_t boot, const Status& status);
   void lose_server(ServerId id, const std::string& why);
   void check_servers();
@@ -262,9 +264,9 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
 
   // verdicts
   void skip_poisoned();
-  void condemn(const BatchId& id);
+  void take_refused(const std::vector<RefusedBatch>& refused);
+  void condemn(const BatchId& id, const std::string& why);
   void mark_condemned(const BatchId& id);
-  void log_verdict(const BatchId& id, const std::string& why, std::function<void()> then);
 
   void expire_blocks();
   void lose_idle_members();
@@ -415,6 +417,9 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   bool hold_ = false;       // no leases while a deterministic checkpoint waits
   uint64_t reissued_ = 0;
   uint64_t batches_skipped_ = 0;
+  std::set<BatchId> deciding_;  // a verdict is being logged
+  std::optional<LrPolicy> lr_;
+  void count_workers();
   std::vector<ClosedPass> closed_;
   TimeNs train_start_ = 0;
   TimeNs train_ns_ = 0;

@@ -32,6 +32,7 @@ ShardState Server::state_of(const ShardSlot& slot) const {
 }
 
 ShardState Server::state(ShardId shard) const {
+  FLUX_CHECK(shard < slots_.size(), "shard {} of {}", shard, slots_.size());
   const std::lock_guard lock(slots_[shard]->mutex);
   return state_of(*slots_[shard]);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "flux/base/check.h"
 #include "flux/server/replicator.h"
 
 namespace flux {
@@ -36,7 +37,9 @@ void Outbox::add(Follower* to, bool is_backup, ShardId shard, ShardEpoch epoch, 
     forward = at->forward.get();
   } else {
     ForwardPtr made = replicator_->begin(to->peer);
-    std::unique_lock lock(made->mutex);
+    // Nobody else knows it, so this waits for nobody, whatever locks are held.
+    std::unique_lock lock(made->mutex, std::try_to_lock);
+    FLUX_CHECK(lock.owns_lock(), "a new forward is free");
     {
       const std::lock_guard peer_lock(to->peer->mutex);
       made->number = ++to->peer->last;

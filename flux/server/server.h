@@ -186,6 +186,7 @@ class Server final : public ServerPort,
   void tick();
   void arm_tick();
   void probe_quiet_backups();
+  void drop_silent_learners();
 
   // request.cc: whether the part of a request that concerns one shard can be used.
   bool range_is_good(const ShardedKeys& keys, ShardId shard) const;
