@@ -116,8 +116,7 @@ TEST(WireReplica, OperationsWithoutRows) {
   sent.request.push.shards = sent.shards;
   sent.request.push.epochs = sent.data.epochs;
   WireReplicate got;  // used again for each
-  for (const OpKind kind :
-       {OpKind::kOpenPass, OpKind::kClosePass, OpKind::kProbe, OpKind::kPush}) {
+  for (const OpKind kind : {OpKind::kOpenPass, OpKind::kClosePass, OpKind::kProbe, OpKind::kPush}) {
     sent.request.kind = kind;
     sent.request.pass = kind == OpKind::kPush ? 0 : 6;
     sent.request.geometry = kind == OpKind::kOpenPass ? ~3ULL : 0;

@@ -161,7 +161,6 @@ void ShardPlaces::set_task(ShardId s, StepKind kind, ServerId target, TimeNs now
   shard.due = now;
   shard.until = now + options_.settle_ns;
   const bool committed = kind == StepKind::kCopy || kind == StepKind::kSeal;
-  if (kind == StepKind::kRestore) new_epoch();  // the load has one of its own
   shard.epoch = committed ? shard.place.epoch : new_epoch();
   count_copy(shard, true);
 }

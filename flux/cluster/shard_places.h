@@ -132,6 +132,8 @@ class ShardPlaces {
   uint32_t moving() const;  // shards with a copy, an attach or a switch under way
   bool settled() const;     // everything is where it should be
   size_t live_servers() const;
+  // "shard 3: primary 1, backup -, copy to 2 under way", for people.
+  std::string describe(ShardId shard) const;
   // Servers for the shard, best first; those that drain only if there is no other.
   std::vector<ServerId> wanted(ShardId shard) const;
 

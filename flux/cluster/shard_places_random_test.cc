@@ -85,6 +85,7 @@ class World {
     if (at_op != ~0ULL && r.op != at_op) return false;
     if (role == ReplicaRole::kNone) {
       servers_[server].erase(at);
+      forgotten_[{server, s}] = epoch;
       return true;
     }
     r.role = role;
@@ -130,6 +131,10 @@ class World {
         if (!here.contains(step.shard) || here[step.shard].epoch != step.epoch) return {};
         if (!live_.contains(step.other)) return {};
         here[step.shard].learner = step.other;
+        // A server remembers what it has forgotten: an older primary is told that its time is over.
+        const bool in_office =
+            places_.served(step.shard) && places_.place(step.shard).epoch == step.epoch;
+        EXPECT_TRUE((!in_office || forgotten_[{step.other, step.shard}] <= step.epoch));
         Replica& copy = servers_[step.other][step.shard];
         if (copy.role == ReplicaRole::kPrimary || copy.epoch > step.epoch) return {};
         copy = {ReplicaRole::kLearner, step.epoch, kNoServer, kNoServer, false,
@@ -140,6 +145,7 @@ class World {
         assign(step.server, step.shard, step.epoch, ReplicaRole::kNone, kNoServer);
         return 0;
       case StepKind::kRestore:
+        EXPECT_LT((forgotten_[{step.server, step.shard}]), (ShardEpoch{3, step.epoch.n - 1}));
         here[step.shard] = {ReplicaRole::kPrimary, step.epoch};
         acked_[step.shard] = 0;
         return 0;
@@ -271,6 +277,7 @@ class World {
   std::set<ServerId> live_;
   std::map<uint64_t, PlaceStep> calls_;
   std::map<ShardEpoch, ShardId> epochs_;
+  std::map<std::pair<ServerId, ShardId>, ShardEpoch> forgotten_;
   uint64_t promotions_ = 0, lossy_ = 0;
 };
 

@@ -1,6 +1,8 @@
 // ShardPlaces: what is wanted, and what is done next.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "flux/base/hash.h"
 #include "flux/cluster/shard_places.h"
 
@@ -97,6 +99,10 @@ PlaceStep ShardPlaces::make_step(ShardId s) {
   Shard& shard = shards_[s];
   const bool asks_primary = shard.doing == StepKind::kDrop || shard.doing == StepKind::kCopy ||
                             shard.doing == StepKind::kAttach || shard.doing == StepKind::kSeal;
+  if (shard.doing == StepKind::kRestore) {  // two, above what the server may remember
+    new_epoch();
+    shard.epoch = new_epoch();
+  }
   PlaceStep step;
   step.id = shard.step = ++last_step_;
   step.kind = shard.doing;
@@ -111,16 +117,18 @@ PlaceStep ShardPlaces::make_step(ShardId s) {
 }
 
 void ShardPlaces::forget_stale(TimeNs now, std::vector<PlaceStep>* out) {
-  std::optional<ShardEpoch> epoch;
   for (auto& [key, stale] : stale_) {
     const Shard& shard = shards_[key.second];
     if (stale.step != 0 || now < stale.due) continue;
+    if (shard.lost && shard.step != 0) continue;  // its epoch would be older than ours
     // Not before those who replace it are in office; it may be needed.
     if (shard.busy && shard.doing != StepKind::kCopy && shard.doing != StepKind::kRestore) continue;
-    if (!epoch) epoch = new_epoch();
+    // Not newer than what the primary has: servers remember it, and would tell the primary that its
+    // time is over.
+    const ShardEpoch epoch = shard.lost ? new_epoch() : shard.place.epoch;
     stale.step = ++last_step_;
     forgetting_[stale.step] = key;
-    out->push_back({stale.step, StepKind::kForget, key.second, key.first, kNoServer, *epoch, 0});
+    out->push_back({stale.step, StepKind::kForget, key.second, key.first, kNoServer, epoch, 0});
   }
 }
 
@@ -191,6 +199,21 @@ uint32_t ShardPlaces::without_backup() const {
   return static_cast<uint32_t>(std::count_if(shards_.begin(), shards_.end(), [](const Shard& s) {
     return s.lost || s.place.backup == kNoServer;
   }));
+}
+
+std::string ShardPlaces::describe(ShardId shard) const {
+  const Shard& s = shards_[shard];
+  const auto name = [this](ServerId id) {
+    return id >= servers_.size() ? "-" : servers_[id].name + (live(id) ? "" : " (gone)");
+  };
+  std::string text = fmt::format("shard {}: primary {}, backup {}{}", shard, name(s.place.primary),
+                                 name(s.place.backup), s.lost ? ", lost" : "");
+  if (s.busy)
+    text += fmt::format(", {} of {} {}", step_name(s.doing), name(s.target),
+                        s.step != 0 ? "under way" : "due");
+  for (const auto& [key, stale] : stale_)
+    if (key.second == shard) text += fmt::format(", {} has to forget it", name(key.first));
+  return text;
 }
 
 uint32_t ShardPlaces::unserved() const {

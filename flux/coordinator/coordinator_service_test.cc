@@ -143,7 +143,7 @@ TEST_F(CoordinatorServiceTest, EveryVerbOfAWorker) {
   ASSERT_EQ(master_.joins[0].held.size(), 1U);
   EXPECT_EQ(master_.joins[0].held[0].id, (BlockId{0, 0, 0, 6}));
 
-  const LeaseRequest request{1, 0, 1, {{{0, 0, 0, 7}, 1, 4}}, {}};
+  const LeaseRequest request{1, 0, 1, {{{0, 0, 0, 7}, 1, 4}}, {}, {}};
   const auto leased =
       result_of<LeaseAnswer>([&](auto done) { job.lease(request, std::move(done)); });
   ASSERT_TRUE(leased.is_ok());
@@ -251,7 +251,7 @@ TEST_F(CoordinatorServiceTest, WhoIsGoneWithAConnection) {
   one.reset();
   executor_.run_for(100 * kMillisecond);
   (void)result_of<LeaseAnswer>([&](auto done) {
-    job_two.lease({3, 0, 1, {}, {}}, std::move(done));
+    job_two.lease({3, 0, 1, {}, {}, {}}, std::move(done));
   });
   executor_.run_for(399 * kMillisecond);
   EXPECT_TRUE(gone_.empty());
@@ -259,7 +259,7 @@ TEST_F(CoordinatorServiceTest, WhoIsGoneWithAConnection) {
   EXPECT_EQ(gone_, std::vector<std::string>{"worker a 10"});
   // One that leaves is not reported, a server is.
   std::optional<Status> left;
-  job_two.leave({2, 0, 2, {}, {}}, {}, Status::ok(), [&](Status s) { left = std::move(s); });
+  job_two.leave({2, 0, 2, {}, {}, {}}, {}, Status::ok(), [&](Status s) { left = std::move(s); });
   ASSERT_TRUE(executor_.run_until([&] { return left.has_value(); }));
   two.reset();
   registry.reset();
@@ -318,7 +318,7 @@ TEST_F(CoordinatorServiceTest, ANetworkThatLosesAndRepeatsLosesNoBlock) {
   ASSERT_TRUE(joined.is_ok()) << joined.status().message();
   EXPECT_EQ(joined.value().worker, 1U) << "a repeated join is the same one";
   for (uint32_t i = 0; i < 100; ++i) {
-    const LeaseRequest request{1, 0, i + 1, {}, {}};
+    const LeaseRequest request{1, 0, i + 1, {}, {}, {}};
     const auto leased =
         result_of<LeaseAnswer>([&](auto done) { job.lease(request, std::move(done)); });
     ASSERT_TRUE(leased.is_ok()) << leased.status().message();
@@ -329,7 +329,7 @@ TEST_F(CoordinatorServiceTest, ANetworkThatLosesAndRepeatsLosesNoBlock) {
   }
   EXPECT_GT(master_.leases.size(), 110U) << "many were asked more than once";
   std::optional<Status> left;
-  job.leave({1, 0, 101, {}, {}}, {}, Status::ok(), [&](Status s) { left = std::move(s); });
+  job.leave({1, 0, 101, {}, {}, {}}, {}, Status::ok(), [&](Status s) { left = std::move(s); });
   ASSERT_TRUE(executor_.run_until([&] { return left.has_value(); }));
   EXPECT_TRUE(left->is_ok()) << left->message();
 }

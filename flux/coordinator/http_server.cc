@@ -240,9 +240,8 @@ class Implementation final : public HttpServer {
     server_->Post("/stop",
                   [this](const Request& request, Response& response) { stop(request, response); });
     for (const char* path : {"/drain", "/scale", "/move"})
-      server_->Post(path, [this](const Request& request, Response& response) {
-        operate(request, response);
-      });
+      server_->Post(
+          path, [this](const Request& request, Response& response) { operate(request, response); });
   }
 
   bool may_change(const httplib::Request& request, httplib::Response& response) const {

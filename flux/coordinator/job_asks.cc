@@ -101,9 +101,16 @@ void JobMaster::State::ask_answered(const std::shared_ptr<Ask>& ask, uint64_t gr
   }
   ask->last = why;
   ask->todo.insert(asked.shards.begin(), asked.shards.end());
+  // A primary that keeps refusing what it should serve has stepped down: it heard of an epoch that
+  // a coordinator before this one did not live to make good.
+  constexpr uint32_t kRefusalsMax = 4;
+  if (ask->tries >= kRefusalsMax && !servers_[asked.server].gone) {
+    for (const ShardId s : asked.shards)
+      if (places_->served(s) && places_->place(s).primary == asked.server) places_->renew(s);
+    pump_places();
+  }
   constexpr uint32_t kDoublesMax = 10;
-  const TimeNs wait =
-      std::min(kAskAgainNs << std::min(ask->tries++, kDoublesMax), kAskAgainMaxNs);
+  const TimeNs wait = std::min(kAskAgainNs << std::min(ask->tries++, kDoublesMax), kAskAgainMaxNs);
   ask->due = now() + wait;
   executor_->post(wait, guard([this, ask] { kick(ask); }));
 }
@@ -139,11 +146,11 @@ std::string JobMaster::State::ask_waits(const Ask& ask) const {
   std::set<std::string> names;
   for (const auto& [group, asked] : ask.out) names.insert(server_name(asked.server));
   std::string text = "for " + ask.what;
-  for (const std::string& name : names)
-    text += (name == *names.begin() ? " by " : ", ") + name;
+  for (const std::string& name : names) text += (name == *names.begin() ? " by " : ", ") + name;
   if (!ask.todo.empty())
-    text += fmt::format("{} {} shard(s) that nobody serves", names.empty() ? " by" : " and",
-                        ask.todo.size());
+    text += fmt::format("{} whoever serves {} shard(s) ({})", names.empty() ? " by" : " and",
+                        ask.todo.size(), places_->describe(*ask.todo.begin()));
+  if (!ask.last.is_ok() && ask.tries > 1) text += "; " + ask.last.message();
   return text;
 }
 
@@ -151,8 +158,8 @@ void JobMaster::State::check_asks() {
   const auto asks = asks_;
   for (const auto& ask : asks) {
     if (ask->over || now() < ask->until) continue;
-    ask_over(ask, error(Code::kUnavailable, "waited {} s {}{}", (now() - ask->since) / kSecond,
-                        ask_waits(*ask), ask->last.is_ok() ? "" : ": " + ask->last.message()));
+    ask_over(ask, error(Code::kUnavailable, "waited {} s {}", (now() - ask->since) / kSecond,
+                        ask_waits(*ask)));
   }
 }
 

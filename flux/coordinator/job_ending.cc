@@ -16,9 +16,9 @@ void add_rows(JobTotals* sum, const JobTotals& t) {
   sum->occurrences.resize(std::max(sum->occurrences.size(), t.occurrences.size()));
   for (size_t i = 0; i < t.occurrences.size(); ++i) sum->occurrences[i] += t.occurrences[i];
   if (t.has_dense) {
-    sum->dense_examples_min = sum->has_dense ? std::min(sum->dense_examples_min,
-                                                        t.dense_examples_min)
-                                             : t.dense_examples_min;
+    sum->dense_examples_min = sum->has_dense
+                                  ? std::min(sum->dense_examples_min, t.dense_examples_min)
+                                  : t.dense_examples_min;
     sum->dense_examples_max = std::max(sum->dense_examples_max, t.dense_examples_max);
     sum->has_dense = true;
   }
@@ -213,14 +213,14 @@ void JobMaster::State::count_open(uint32_t section, uint64_t all, uint64_t any) 
   if (section == plan_.schedule.sections()) return counted();
   const BlockId id = plan_.schedule.section(pass_, section);
   ask_marked(id, true, [=, this](const Result<std::vector<uint32_t>>& some) {
-               if (!some.is_ok()) return end(some.status());
-               const uint64_t more = examples_in(some.value());
-               if (more == 0) return counted();
-               ask_marked(id, false, [=, this](const Result<std::vector<uint32_t>>& every) {
-                 if (!every.is_ok()) return end(every.status());
-                 count_open(section + 1, all + examples_in(every.value()), any + more);
-               });
-             });
+    if (!some.is_ok()) return end(some.status());
+    const uint64_t more = examples_in(some.value());
+    if (more == 0) return counted();
+    ask_marked(id, false, [=, this](const Result<std::vector<uint32_t>>& every) {
+      if (!every.is_ok()) return end(every.status());
+      count_open(section + 1, all + examples_in(every.value()), any + more);
+    });
+  });
 }
 
 void JobMaster::State::ask_totals() {

@@ -251,8 +251,7 @@ void JobMaster::State::lose_idle_members() {
 std::string JobMaster::State::wait_reason() const {
   switch (phase_) {
     case Phase::kJoining:
-      if (folder_open_ && waits_for_servers())
-        return "for servers that may hold the job already";
+      if (folder_open_ && waits_for_servers()) return "for servers that may hold the job already";
       return !folder_open_ ? "for the output folder to be read"
                            : fmt::format("for {} more server(s) to join",
                                          options_.servers -

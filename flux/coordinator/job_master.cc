@@ -45,10 +45,9 @@ void JobMaster::State::tick() {
   pump_places();
   recount_if();
   for (const Member& member : workers_members_.expire(now()))
-    lose_worker(
-        member.id, true,
-        fmt::format("{} was not heard for {:.1f} s", member.name,
-                    static_cast<double>(options_.member_lease_ns) * 1e-9));
+    lose_worker(member.id, true,
+                fmt::format("{} was not heard for {:.1f} s", member.name,
+                            static_cast<double>(options_.member_lease_ns) * 1e-9));
   const bool needs_workers = phase_ == Phase::kTraining || phase_ == Phase::kEvaluating;
   if (!workers_.empty() || !needs_workers) no_worker_since_ = now();
   if (needs_workers && now() - no_worker_since_ > options_.workers_deadline_ns) give_up_waiting();

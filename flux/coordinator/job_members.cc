@@ -33,8 +33,8 @@ void JobMaster::State::join_worker(const JoinRequest& request,
     return;
   }
   if (request.incarnation != 0 && request.incarnation != incarnation_)
-    return done(error(Code::kStale, "that life of job {} is over; join as a new worker",
-                      plan_.name));
+    return done(
+        error(Code::kStale, "that life of job {} is over; join as a new worker", plan_.name));
   const Membership::Joined joined = workers_members_.join(request.name, request.boot, now());
   if (joined.stale)
     return done(

@@ -120,8 +120,7 @@ void JobMaster::State::place_and_open() {
     for (ShardId s = 0; s < plan_.all_shards && !restored_; ++s) {
       const ShardPlace& place = places_->place(s);
       if (place.primary == id)
-        job.places.shards.push_back(
-            {s, place.epoch, ReplicaRole::kPrimary, place.backup, kAnyOp});
+        job.places.shards.push_back({s, place.epoch, ReplicaRole::kPrimary, place.backup, kAnyOp});
       if (place.backup == id)
         job.places.shards.push_back({s, place.epoch, ReplicaRole::kBackup, kNoServer, kAnyOp});
     }
@@ -169,8 +168,8 @@ Result<Geometry> JobMaster::State::frozen_geometry(uint32_t pass, std::string* n
 void JobMaster::State::next_pass() {
   pass_ = static_cast<uint32_t>(closed_.size());
   const uint64_t adopted = open_geometry(pass_);
-  const bool reopen = adopted != 0 || (restored_ && restored_->geometry != 0 &&
-                                       pass_ == restored_->closed.size());
+  const bool reopen =
+      adopted != 0 || (restored_ && restored_->geometry != 0 && pass_ == restored_->closed.size());
   if (pass_ == plan_.passes.size() || (stopping_ && !reopen)) return after_pass();
   set_phase(Phase::kReading);
   pump();
@@ -178,21 +177,18 @@ void JobMaster::State::next_pass() {
     say(plan_.reading ? plan_.reading(pass_)
                       : fmt::format("pass {}: reading its data", plan_.passes[pass_]));
   auto note = std::make_shared<std::string>();
-  slowly<Geometry>(
-      [this, self = shared_from_this(), reopen, adopted, note, pass = pass_] {
-        return pass_geometry(pass, reopen, adopted, note.get());
-      },
-      [this, note](Result<Geometry> geometry) {
-        if (!note->empty()) say(*note);
-        pass_read(std::move(geometry));
-      });
+  slowly<Geometry>([this, self = shared_from_this(), reopen, adopted, note,
+                    pass = pass_] { return pass_geometry(pass, reopen, adopted, note.get()); },
+                   [this, note](Result<Geometry> geometry) {
+                     if (!note->empty()) say(*note);
+                     pass_read(std::move(geometry));
+                   });
 }
 
 Result<Geometry> JobMaster::State::pass_geometry(uint32_t pass, bool reopen, uint64_t adopted,
                                                  std::string* note) const {
   FLUX_RETURN_IF_ERROR(still_mine());
-  const std::string path =
-      join_path(in_output("geometry"), fmt::format("pass-{:05}.json", pass));
+  const std::string path = join_path(in_output("geometry"), fmt::format("pass-{:05}.json", pass));
   if (adopted != 0 && files_->exists(path)) {
     constexpr uint64_t kCutMax = 1ULL << 30;
     FLUX_ASSIGN_OR_RETURN(const std::string text, files_->read(path, kCutMax));
@@ -269,8 +265,7 @@ void JobMaster::State::mark_decided() {
   tell_all(
       "verdicts",
       [this, skipped](ServerAdminPort* port, AdminCall call, ServerAdminPort::Done done) {
-        port->mark(std::move(call), geometry_->hash(), skipped, Verdict::kSkipped,
-                   std::move(done));
+        port->mark(std::move(call), geometry_->hash(), skipped, Verdict::kSkipped, std::move(done));
       },
       [this](const Status& status) {
         if (ended()) return;

@@ -70,15 +70,15 @@ void JobMaster::State::apply_scale() {
   for (const auto& [id, worker] : workers_)
     if (!worker.leaves) names.push_back(worker.info.name);
   std::sort(names.begin(), names.end(), comes_after);
-  for (size_t i = 0; wanted_workers_ > 0 && static_cast<int64_t>(names.size() - i) > wanted_workers_;
-       ++i)
+  for (size_t i = 0;
+       wanted_workers_ > 0 && static_cast<int64_t>(names.size() - i) > wanted_workers_; ++i)
     (void)drain_node(names[i]);
   names.clear();
   for (const ServerEntry& server : servers_)
     if (!server.gone && server.ready && !server.draining) names.push_back(server.info.name);
   std::sort(names.begin(), names.end(), comes_after);
-  for (size_t i = 0; wanted_servers_ > 0 && static_cast<int64_t>(names.size() - i) > wanted_servers_;
-       ++i)
+  for (size_t i = 0;
+       wanted_servers_ > 0 && static_cast<int64_t>(names.size() - i) > wanted_servers_; ++i)
     (void)drain_node(names[i]);
 }
 

@@ -220,8 +220,8 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
     load.shards.push_back(std::move(shard));
   }
   if (!newest_ && (!closed_.empty() || phase_ == Phase::kEnding))
-    return fail(error(Code::kNotFound, "{} shards are lost and there is no checkpoint to go on from",
-                      steps.size()));
+    return fail(error(Code::kNotFound,
+                      "{} shards are lost and there is no checkpoint to go on from", steps.size()));
   if (phase_ != Phase::kLoading || adopted_)
     say(fmt::format("{} shard(s) have no replica left: {} loads them from {}", steps.size(),
                     server_name(server),
@@ -229,8 +229,7 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
                             : "nothing: there is no checkpoint yet, they begin anew"));
   admin(server)->load(std::move(load_call), std::move(load),
                       guard([this, server, steps, call](const Status& status) {
-                        const bool passes = status.is_ok() ||
-                                            status.code() == Code::kUnavailable ||
+                        const bool passes = status.is_ok() || status.code() == Code::kUnavailable ||
                                             status.code() == Code::kStale;
                         if (!passes && places_->served(steps[0].shard)) return;
                         if (!passes && !servers_[server].gone)
@@ -254,8 +253,8 @@ void JobMaster::State::restore_assigned(ServerId server, const Steps& steps,
         if (!states.is_ok()) return steps_failed(steps, states.status());
         for (const ShardState& state : states.value())
           if (state.role != ReplicaRole::kPrimary)
-            return steps_failed(steps, error(Code::kUnavailable, "shard {} was not taken there",
-                                             state.shard));
+            return steps_failed(
+                steps, error(Code::kUnavailable, "shard {} was not taken there", state.shard));
         if (!pass_open_) return restore_marked(server, steps, call);
         admin(server)->open_pass(call, pass_, geometry_->hash(),
                                  guard([this, server, steps, call](const Status& status) {
@@ -276,8 +275,8 @@ void JobMaster::State::restore_marked(ServerId server, const Steps& steps, const
     served_again();
     pump_places();
   });
-  const std::vector<BatchId> skipped = pass_open_ ? decided(Verdict::kSkipped)
-                                                  : std::vector<BatchId>();
+  const std::vector<BatchId> skipped =
+      pass_open_ ? decided(Verdict::kSkipped) : std::vector<BatchId>();
   if (skipped.empty()) return finished(Status::ok());
   admin(server)->mark(call, geometry_->hash(), skipped, Verdict::kSkipped, finished);
 }

@@ -18,8 +18,7 @@ void JobMaster::State::maybe_checkpoint() {
   save(false, [this](const Status& status) {
     if (!status.is_ok() && !ended())
       say("warning: no checkpoint, training goes on: " + status.message());
-    const auto every =
-        static_cast<TimeNs>(plan_.checkpoint_every_s * static_cast<double>(kSecond));
+    const auto every = static_cast<TimeNs>(plan_.checkpoint_every_s * static_cast<double>(kSecond));
     const bool soon = status.code() == Code::kUnavailable;  // a shard changed hands meanwhile
     next_checkpoint_ = now() + (soon ? std::min(every, kAgainNs) : every);
     hold_ = false;

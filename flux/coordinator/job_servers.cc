@@ -32,8 +32,8 @@ void JobMaster::State::join_server(const ServerJoin& request, const ServerDone& 
 void JobMaster::State::arrive(ServerJoin info, ServerDone done) {
   for (ServerArrival& other : arrivals_)
     if (other.info.name == info.name && other.info.boot == info.boot) {
-      std::exchange(other.done, std::move(done))(
-          error(Code::kUnavailable, "asked again meanwhile"));
+      std::exchange(other.done,
+                    std::move(done))(error(Code::kUnavailable, "asked again meanwhile"));
       return;
     }
   std::shared_ptr<ServerAdminPort> port = reach_(info.address);
@@ -134,8 +134,7 @@ void JobMaster::State::open_on(ServerId id) {
 void JobMaster::State::opened_on(ServerId id, uint64_t boot, const Status& status) {
   if (phase_ == Phase::kEnded || servers_[id].gone || servers_[id].info.boot != boot) return;
   if (status.code() == Code::kStale) check_term(status);
-  if (!status.is_ok())
-    return lose_server(id, "it cannot open the job: " + status.message());
+  if (!status.is_ok()) return lose_server(id, "it cannot open the job: " + status.message());
   servers_[id].ready = true;
   places_->joined(id, server_name(id));
   if (servers_[id].draining) places_->draining(id, true);
@@ -227,9 +226,8 @@ void JobMaster::State::reach_standing() {
   standing_due_ = now() + kStandingAgainNs;
   for (const std::string& address : options_.standing_servers) {
     const auto here = [&](const auto& server) { return server.info.name == address; };
-    const bool seated = std::any_of(servers_.begin(), servers_.end(), [&](const ServerEntry& s) {
-      return !s.gone && here(s);
-    });
+    const bool seated = std::any_of(servers_.begin(), servers_.end(),
+                                    [&](const ServerEntry& s) { return !s.gone && here(s); });
     if (seated || std::any_of(arrivals_.begin(), arrivals_.end(), here)) continue;
     ServerJoin info;
     info.name = info.address = address;
@@ -287,8 +285,7 @@ void JobMaster::State::check_servers() {
     return fail(error(Code::kUnavailable, "no server has been here for {} s; {}",
                       options_.servers_deadline_ns / kSecond, how_to_go_on()));
   }
-  if (places_on_ && unserved_since_ != 0 &&
-      now() - unserved_since_ > options_.restore_deadline_ns)
+  if (places_on_ && unserved_since_ != 0 && now() - unserved_since_ > options_.restore_deadline_ns)
     fail(error(Code::kUnavailable, "{} shards could not be restored within {} s; {}",
                places_->unserved(), options_.restore_deadline_ns / kSecond, how_to_go_on()));
 }

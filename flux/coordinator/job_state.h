@@ -98,7 +98,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   struct Worker {
     JoinRequest info;
     WorkerReport report;
-    WorkerReport base;               // of a worker from before a take-over: its first report
+    WorkerReport base;  // of a worker from before a take-over: its first report
     bool has_base = true;
     bool leaves = false;             // it was asked to
     std::map<uint32_t, Slot> slots;  // by lane
@@ -400,7 +400,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   int64_t wanted_workers_ = -1, wanted_servers_ = -1;
   void apply_scale();
 
-  WorkerReport left_;    // sums over workers that are gone
+  WorkerReport left_;  // sums over workers that are gone
   std::vector<WorkerStatus> gone_;
   uint64_t workers_lost_ = 0;
 

@@ -70,10 +70,10 @@ void JobMaster::State::adopt() {
       if (state.shard < plan_.all_shards) found[state.shard].emplace_back(id, state);
   }
   for (ShardId s = 0; s < plan_.all_shards; ++s) adopt_shard(s, found[s]);
-  say(fmt::format("took over job {} (term {}) from {} server(s) that hold it; {} of {} shards are "
-                  "served",
-                  plan_.name, term_, holders, plan_.all_shards - places_->unserved(),
-                  plan_.all_shards));
+  say(fmt::format(
+      "took over job {} (term {}) from {} server(s) that hold it; {} of {} shards are "
+      "served",
+      plan_.name, term_, holders, plan_.all_shards - places_->unserved(), plan_.all_shards));
   places_on_ = true;
   takeover_until_ = now() + (sync() ? options_.member_lease_ns : 500 * kMillisecond);
   for (const ServerId id : strangers) open_on(id);
@@ -147,8 +147,8 @@ void JobMaster::State::loaded() {
 }
 
 Status JobMaster::State::read_closed_cut() {
-  const std::string path = join_path(in_output("geometry"),
-                                     fmt::format("pass-{:05}.json", closed_.size() - 1));
+  const std::string path =
+      join_path(in_output("geometry"), fmt::format("pass-{:05}.json", closed_.size() - 1));
   constexpr uint64_t kCutMax = 1ULL << 30;
   FLUX_ASSIGN_OR_RETURN(const std::string text, files_->read(path, kCutMax));
   FLUX_ASSIGN_OR_RETURN(Geometry cut, Geometry::from_json(text));
@@ -164,8 +164,7 @@ void JobMaster::State::check_closed(uint32_t section) {
   const auto load_those = [this] {
     for (ShardId s = 0; s < plan_.all_shards; ++s) {
       const ServerId id = places_->place(s).primary;
-      if (id < servers_.size() && servers_[id].held.closed_below < closed_.size())
-        places_->lose(s);
+      if (id < servers_.size() && servers_[id].held.closed_below < closed_.size()) places_->lose(s);
     }
     set_phase(Phase::kLoading);
     for (ServerEntry& server : servers_)

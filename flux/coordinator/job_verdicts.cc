@@ -19,13 +19,13 @@ void JobMaster::State::skip_poisoned() {
     BlockId section = id.block;
     section.block = 0;
     ask_marked(section, true, [this, id](const Result<std::vector<uint32_t>>& marked) {
-                 if (ended() || !queue_ || queue_->section().pass != id.block.pass) return;
-                 if (!marked.is_ok()) return fail(marked.status());
-                 if (((marked.value()[id.block.block] >> id.batch) & 1) == 0) 
-                   return condemn(id, "every worker that trained it alone died");
-                 queue_->absolve(id);
-                 pump();
-               });
+      if (ended() || !queue_ || queue_->section().pass != id.block.pass) return;
+      if (!marked.is_ok()) return fail(marked.status());
+      if (((marked.value()[id.block.block] >> id.batch) & 1) == 0)
+        return condemn(id, "every worker that trained it alone died");
+      queue_->absolve(id);
+      pump();
+    });
   }
 }
 

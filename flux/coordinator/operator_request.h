@@ -5,7 +5,8 @@
 //   /move   {"shard": 12, "server": "server-0"}
 //
 // A field that is unknown or of another type is refused, never ignored. Threads: any; the hooks are
-// called on the caller's. Failure: kInvalid says what is wrong with the body, else what the job says.
+// called on the caller's. Failure: kInvalid says what is wrong with the body, else what the job
+// says.
 #pragma once
 
 #include <cstdint>

@@ -140,13 +140,15 @@ void add_workers(const JobStatus& status, Text* text) {
 void add_places(const JobStatus& status, Text* text) {
   text->metric("flux_shards", "gauge", "Shards of the job.");
   text->value(status.shards);
-  text->metric("flux_shards_without_backup", "gauge", "Shards that should have a backup and lack it.");
+  text->metric("flux_shards_without_backup", "gauge",
+               "Shards that should have a backup and lack it.");
   text->value(status.shards_without_backup);
   text->metric("flux_shards_unserved", "gauge", "Shards that nobody serves now.");
   text->value(status.shards_unserved);
   text->metric("flux_moves", "gauge", "Shards that are being copied or moved.");
   text->value(status.moves);
-  text->metric("flux_epoch_changes_total", "counter", "Changes of who serves a shard or follows it.");
+  text->metric("flux_epoch_changes_total", "counter",
+               "Changes of who serves a shard or follows it.");
   text->value(number(status.epoch_changes));
   text->metric("flux_servers_lost_total", "counter", "Servers that were taken for dead.");
   text->value(number(status.servers_lost));

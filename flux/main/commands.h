@@ -28,6 +28,12 @@ struct RunArguments {
   std::string http;        // address of the coordinator's HTTP interface
   std::string chaos;       // faults for tests (rpc/chaos.h)
   bool drillable = false;  // roles obey <output>/cluster/faults.txt, which `flux drill` writes
+  // Roles on other hosts.
+  std::string hosts;                 // file with one host per line
+  std::string ssh = "/usr/bin/ssh";  // program
+  std::string listen;                // of the coordinator, where the hosts reach it
+  std::string certificates;          // folder, at the same place on every host
+  bool insecure = false;
 };
 
 // How the ends of a role's connections prove who they are.
@@ -35,6 +41,7 @@ struct SecurityArguments {
   std::string certificates;  // folder made by `flux certs`
   std::string token_file;
   bool insecure = false;
+  bool token_stdin = false;  // the token is the first line of standard input (main/leash.h)
 };
 
 struct CoordinatorArguments {
@@ -66,6 +73,7 @@ struct WorkerArguments {
   std::string coordinator, name;
   JobArguments job;  // optional: its model must be the coordinator's
   std::string chaos, faults;
+  uint32_t in_flight = 0;  // at most so many pushes and pulls ahead; 0: as the job says
 };
 
 // A job that runs somewhere: its file, its output folder, or its coordinator's HTTP address.

@@ -79,6 +79,16 @@ struct Arguments {
   CertsArguments certs;
 };
 
+void add_hosts(CLI::App* run, RunArguments* to) {
+  run->add_option("--hosts", to->hosts,
+                  "spread servers and workers over the hosts of this file, one per line, by ssh")
+      ->check(CLI::ExistingFile);
+  run->add_option("--listen", to->listen, "with --hosts: where they reach the coordinator");
+  run->add_option("--ssh", to->ssh, "with --hosts: the program (default: /usr/bin/ssh)");
+  run->add_option("--certs", to->certificates, "with --hosts: folder of certificates, on each");
+  run->add_flag("--insecure", to->insecure, "with --hosts: without certificates beyond this host");
+}
+
 void add_run(CLI::App* app, Arguments* a, int* exit_code) {
   CLI::App* run = app->add_subcommand("run", "train a job, or go on with it");
   add_job_options(run, &a->run.job);
@@ -93,6 +103,7 @@ void add_run(CLI::App* app, Arguments* a, int* exit_code) {
   run->add_option("--chaos", a->run.chaos, "faults of the network, for tests")->group("");
   run->add_flag("--drillable", a->run.drillable,
                 "obey what flux drill writes into the output folder: partitions, kill points");
+  add_hosts(run, &a->run);
   run->callback([=] { *exit_code = run_command(a->run); });
 }
 
@@ -127,6 +138,7 @@ void add_security(CLI::App* command, SecurityArguments* security) {
   command->add_option("--token-file", security->token_file, "file with the cluster's secret");
   command->add_flag("--insecure", security->insecure,
                     "neither certificates nor a secret, even beyond this host");
+  command->add_flag("--token-stdin", security->token_stdin, "for roles of other hosts")->group("");
 }
 
 void add_coordinator(CLI::App* app, Arguments* a, int* exit_code) {
@@ -183,6 +195,10 @@ void add_server_and_worker(CLI::App* app, Arguments* a, int* exit_code) {
   add_threads(worker, &a->worker.job);
   add_security(worker, &a->worker.security);
   worker->add_option("--chaos", a->worker.chaos, "faults of the network, for tests")->group("");
+  worker
+      ->add_option("--in-flight", a->worker.in_flight,
+                   "at most so many pushes and pulls in flight (default: as the job says)")
+      ->check(CLI::Range(0, 1024));
   worker->add_option("--faults", a->worker.faults, "file of faults, written by a drill")->group("");
   worker->callback([=] { *exit_code = worker_command(a->worker); });
 }

@@ -1,4 +1,5 @@
 // `flux worker`: one control loop with the agent, and a thread with its own loop for each lane.
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include "flux/client/remote_server.h"
 #include "flux/main/commands.h"
 #include "flux/main/job_roles.h"
+#include "flux/main/memory_watch.h"
 #include "flux/main/role_log.h"
 #include "flux/main/role_process.h"
 #include "flux/main/stop_signal.h"
@@ -23,9 +25,12 @@ namespace {
 
 constexpr TimeNs kTick = 100 * kMillisecond;
 constexpr TimeNs kCallNs = 2 * kSecond;
+constexpr TimeNs kLeaseCallNs = 5 * kSecond;
+constexpr TimeNs kAloneNs = 60 * kSecond;  // without a coordinator
 constexpr TimeNs kImpatientNs = 150 * kMillisecond;
 // Servers come back empty, at the address they had; the coordinator says when a life is over.
 constexpr TimeNs kStalePatience = 5 * kSecond;
+constexpr uint64_t kLessBytes = 32ULL << 20;  // of gradients held, when memory is short
 
 // Bytes to and from servers, those that are gone included. Threads: any.
 class Traffic {
@@ -94,9 +99,10 @@ class WorkerProcess {
     FLUX_ASSIGN_OR_RETURN(caller_.security, security_options(arguments_.security));
     AgentOptions options;
     FLUX_RETURN_IF_ERROR(describe(&options));
-    FLUX_ASSIGN_OR_RETURN(channel_, open_channel(&loop_, arguments_.coordinator, caller_, 0));
+    FLUX_ASSIGN_OR_RETURN(channel_, open_coordinator(&loop_, arguments_.coordinator, caller_));
     RemoteJobOptions calls;
     calls.plain.deadline_ns = kCallNs;  // the agent asks again until `silence_ns`
+    calls.lease.deadline_ns = kLeaseCallNs;
     job_ = std::make_unique<RemoteJob>(channel_.channel.get(), &loop_, random_id(), calls);
     WorkerThreads worker(
         options, &loop_, job_.get(), [] { return std::make_unique<IoLoop>(); },
@@ -114,7 +120,8 @@ class WorkerProcess {
  private:
   Status describe(AgentOptions* options) {
     options->coordinator = "the coordinator at " + arguments_.coordinator;
-    options->silence_ns = kSilenceNs;
+    options->first_answer_ns = kFirstAnswerNs;
+    options->silence_ns = kAloneNs;
     if (!arguments_.chaos.empty()) options->repeat_ns = kImpatientNs;
     options->join.name = arguments_.name;
     options->join.boot = random_id();
@@ -144,6 +151,7 @@ class WorkerProcess {
       setup.lanes[i].reach = reach(loop, i, model_shape(role), wire);
     }
     if (!caller_.chaos.empty()) be_impatient(&setup);
+    if (arguments_.in_flight > 0) hold_less(&setup, arguments_.in_flight);
     setup.lane.client.session.stale_patience_ns = kStalePatience;
     setup.cost = [this] { return cost(); };
     return setup;
@@ -172,6 +180,14 @@ class WorkerProcess {
     setup->lane.client.session.timeout_max_ns = 4 * kImpatientNs;
   }
 
+  // After it ran out of memory.
+  static void hold_less(WorkerSetup* setup, uint32_t most) {
+    LaneOptions& lane = setup->lane;
+    lane.pull_ahead = std::min(lane.pull_ahead, most);
+    lane.client.session.pushes_max = std::min(lane.client.session.pushes_max, most);
+    lane.client.session.bytes_max = std::min(lane.client.session.bytes_max, kLessBytes);
+  }
+
   WorkerCost cost() const {
     WorkerCost cost = process_cost();
     traffic_->sum(&cost);
@@ -196,6 +212,7 @@ class WorkerProcess {
 }  // namespace
 
 int worker_command(const WorkerArguments& arguments) {
+  end_when_out_of_memory();
   WorkerArguments named = arguments;
   if (named.name.empty()) named.name = default_name("worker");
   RoleLog log(named.name, true);

@@ -104,6 +104,7 @@ TEST_F(LocalPlatformTest, StopAsksAndKillDoesNot) {
   ASSERT_TRUE(id.is_ok());
   while (content(log).find("ready") == std::string::npos) ::poll(nullptr, 0, 1);
   ASSERT_EQ(platform.running().size(), 1U);
+  EXPECT_EQ(platform.running()[0].id, id.value());
   platform.ask_to_stop(id.value());
   while (content(log).find("asked") == std::string::npos) ::poll(nullptr, 0, 1);
   EXPECT_TRUE(platform.ended().empty());

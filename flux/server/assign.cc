@@ -32,6 +32,7 @@ ShardState Server::state_of(const ShardSlot& slot) const {
 }
 
 ShardState Server::state(ShardId shard) const {
+  FLUX_CHECK(shard < slots_.size(), "shard {} of {}", shard, slots_.size());
   const std::lock_guard lock(slots_[shard]->mutex);
   return state_of(*slots_[shard]);
 }
@@ -77,8 +78,8 @@ void Server::set_backup(ShardSlot* slot, const PeerPtr& peer, Changes* changes) 
 }
 
 void Server::take_role(ShardSlot* slot, const ShardAssignment& wish, Changes* changes) {
-  const bool promoted = wish.role == ReplicaRole::kPrimary &&
-                        slot->replica.role() != ReplicaRole::kPrimary;
+  const bool promoted =
+      wish.role == ReplicaRole::kPrimary && slot->replica.role() != ReplicaRole::kPrimary;
   if (promoted) kill_point(KillPoint::kPromote);
   if (wish.epoch > slot->replica.epoch()) slot->replica.set_epoch(wish.epoch);
   for (SyncPour::Reply& reply : slot->reservoir.clear(slot->replica, Answer::kNotServing))

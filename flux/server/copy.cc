@@ -40,8 +40,8 @@ class Server::Copy : public std::enable_shared_from_this<Copy> {
       image_ = std::make_shared<const std::string>(std::move(bytes).value());
       link_ = link;
       op_ = op;
-      parts_ = static_cast<uint32_t>(std::max<size_t>(1, (image_->size() + kPartBytes - 1) /
-                                                             kPartBytes));
+      parts_ = static_cast<uint32_t>(
+          std::max<size_t>(1, (image_->size() + kPartBytes - 1) / kPartBytes));
       next_ = arrived_ = under_way_ = 0;
       number_ = (hash_pair(server->options_.seed, 1) << 24) | link;  // links rise
       moved_ns_ = server->replicator_.now_ns();

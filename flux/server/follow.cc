@@ -1,8 +1,8 @@
 // The verb replicate: operations of a primary, applied here in its order and compared.
 //
-// What comes too early is held back with its memory; what does not fit (another stream hash, a claim
-// that this ledger does not take) means that two histories differ: the replica is dropped, named,
-// and said aloud, and only a new copy brings it back.
+// What comes too early is held back with its memory; what does not fit (another stream hash, a
+// claim that this ledger does not take) means that two histories differ: the replica is dropped,
+// named, and said aloud, and only a new copy brings it back.
 #include <algorithm>
 
 #include "flux/base/kill_point.h"
@@ -46,8 +46,7 @@ void Server::replicate(const ReplicateRequest& request,
   for (size_t i = 0; i < push.shards.size(); ++i) {
     if (request.kind == OpKind::kPush) prefetch_ahead(push.keys, push.shards, i);
     ShardSlot& slot = *slots_[push.shards[i]];
-    const uint64_t hash =
-        request.kind == OpKind::kPush ? payload_hash(push, push.shards[i]) : 0;
+    const uint64_t hash = request.kind == OpKind::kPush ? payload_hash(push, push.shards[i]) : 0;
     const std::lock_guard lock(slot.mutex);
     const FollowAnswer answer = follow(&slot, request, i, &hash);
     if (answer == FollowAnswer::kHold) {

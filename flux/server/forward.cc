@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "flux/base/check.h"
 #include "flux/server/replicator.h"
 
 namespace flux {
@@ -29,15 +30,16 @@ void Forward::bind() {
 
 void Outbox::add(Follower* to, bool is_backup, ShardId shard, ShardEpoch epoch, uint64_t op,
                  uint64_t hash, uint64_t bytes) {
-  const auto at = std::find_if(items_.begin(), items_.end(), [&](const Item& item) {
-    return item.forward->peer == to->peer;
-  });
+  const auto at = std::find_if(items_.begin(), items_.end(),
+                               [&](const Item& item) { return item.forward->peer == to->peer; });
   Forward* forward = nullptr;
   if (at != items_.end()) {
     forward = at->forward.get();
   } else {
     ForwardPtr made = replicator_->begin(to->peer);
-    std::unique_lock lock(made->mutex);
+    // Nobody else knows it, so this waits for nobody, whatever locks are held.
+    std::unique_lock lock(made->mutex, std::try_to_lock);
+    FLUX_CHECK(lock.owns_lock(), "a new forward is free");
     {
       const std::lock_guard peer_lock(to->peer->mutex);
       made->number = ++to->peer->last;

@@ -1,9 +1,10 @@
-// Forward: one operation on its way to one follower server; Peer: that server, as a primary sees it;
-// Outbox: the forwards of one request while it goes through the shards.
+// Forward: one operation on its way to one follower server; Peer: that server, as a primary sees
+// it; Outbox: the forwards of one request while it goes through the shards.
 //
 // A Forward's mutex is held by its maker from its birth until it is sent, so who looks at a forward
 // sees all of it. Order of locks: Forward, then shard, then Peer, then receipts; nobody takes a
-// Forward's mutex with a shard's lock held. While a message is under way its request is not touched.
+// Forward's mutex with a shard's lock held. While a message is under way its request is not
+// touched.
 #pragma once
 
 #include <atomic>
@@ -118,7 +119,7 @@ class Outbox {
   };
   Replicator* replicator_;
   std::vector<Item> items_;
-  std::vector<std::pair<PeerPtr, uint64_t>> waits_;   // forwards of others, by number
+  std::vector<std::pair<PeerPtr, uint64_t>> waits_;  // forwards of others, by number
   std::vector<std::pair<ShardId, uint32_t>> heads_;  // shards and links that those are about
 };
 

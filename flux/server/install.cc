@@ -14,9 +14,10 @@ constexpr uint32_t kPartsMax = 1U << 20;
 Status Server::check_install(const ShardSlot& slot, const InstallRequest& request) const {
   const ShardReplica& replica = slot.replica;
   // Numbers of copies of one epoch rise: it has one primary, which counts them.
-  const bool older = slot.installing && (request.epoch < slot.installing->epoch ||
-                                         (request.epoch == slot.installing->epoch &&
-                                          request.copy < slot.installing->copy));
+  const bool older =
+      slot.installing &&
+      (request.epoch < slot.installing->epoch ||
+       (request.epoch == slot.installing->epoch && request.copy < slot.installing->copy));
   if (older || request.epoch < replica.epoch())
     return error(Code::kStale, "shard {}: an older copy", request.shard);
   const bool member = slot.complete && (replica.role() == ReplicaRole::kPrimary ||
@@ -25,8 +26,7 @@ Status Server::check_install(const ShardSlot& slot, const InstallRequest& reques
     return error(Code::kStale, "shard {} is here already as {} of that epoch", request.shard,
                  role_name(replica.role()));
   const bool same = slot.installing && slot.installing->copy == request.copy;
-  if (same &&
-      (slot.installing->parts.size() != request.parts || slot.installing->op != request.op))
+  if (same && (slot.installing->parts.size() != request.parts || slot.installing->op != request.op))
     return invalid("shard {}: parts of one copy that do not belong together", request.shard);
   return Status::ok();
 }
@@ -71,8 +71,8 @@ void Server::install(const InstallRequest& request, std::function<void(Status)> 
     return done(error(Code::kStale, "a copy for another incarnation"));
   if (request.shard >= slots_.size() || request.parts == 0 || request.parts > kPartsMax ||
       request.part >= request.parts || request.copy == 0)
-    return done(invalid("part {} of {} of a copy of shard {}", request.part, request.parts,
-                        request.shard));
+    return done(
+        invalid("part {} of {} of a copy of shard {}", request.part, request.parts, request.shard));
   ShardSlot& slot = *slots_[request.shard];
   std::unique_ptr<Installing> whole;
   Status status;

@@ -1,7 +1,7 @@
-// JobNamespace: one job on a server, and the verbs of its coordinator. ServerJobs: the namespaces of
-// one server process, by incarnation; it is the ServerPort and the ReplicaPort that requests go to,
-// each to the job that it names, and it keeps the highest term of each job: who comes with a lower
-// one is refused (kStale).
+// JobNamespace: one job on a server, and the verbs of its coordinator. ServerJobs: the namespaces
+// of one server process, by incarnation; it is the ServerPort and the ReplicaPort that requests go
+// to, each to the job that it names, and it keeps the highest term of each job: who comes with a
+// lower one is refused (kStale).
 //
 // LocalAdmin and the server's rpc service are thin shells: they choose the thread, ask
 // ServerJobs::admit(call) for the namespace, and call its verb. Everything that a coordinator may

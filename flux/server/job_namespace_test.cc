@@ -186,12 +186,14 @@ TEST_F(JobsTest, VoidAndMarkReachTheServer) {
   EXPECT_EQ(mark(Verdict::kLost).code(), Code::kStale);
   EXPECT_EQ(marked(1, false).value(), std::vector<uint32_t>{0b10});
   const auto gone = [&](uint64_t round) {
-    return call([&](const auto& done) { admin_.void_member(of(1), round, test_batch(0).block, done); });
+    return call(
+        [&](const auto& done) { admin_.void_member(of(1), round, test_batch(0).block, done); });
   };
   EXPECT_TRUE(gone(1).is_ok());
   EXPECT_EQ(gone(0).code(), Code::kInvalid);
-  EXPECT_EQ(jobs_.find(1).value()->marked(of(1), {}, kBlocksPerSectionMax + 1, false).status().code(),
-            Code::kInvalid);
+  EXPECT_EQ(
+      jobs_.find(1).value()->marked(of(1), {}, kBlocksPerSectionMax + 1, false).status().code(),
+      Code::kInvalid);
   EXPECT_TRUE(call([&](const auto& done) { admin_.close_below(of(1), 1, done); }).is_ok());
   EXPECT_EQ(marked(1, false).value(), std::vector<uint32_t>{~0U});
 }
@@ -220,9 +222,8 @@ TEST_F(JobsTest, SavesAndLoads) {
   std::erase_if(some.shards, [&](const ShardToLoad& s) { return !is_left(s); });
   std::erase_if(rest.shards, is_left);
   for (int i = 0; i < 2; ++i)
-    ASSERT_TRUE(call([&](const auto& done) {
-                  admin_.load(naming(2, 2, left), some, done);
-                }).is_ok())
+    ASSERT_TRUE(
+        call([&](const auto& done) { admin_.load(naming(2, 2, left), some, done); }).is_ok())
         << "asked twice";
   ASSERT_TRUE(other.find(2).value()->load(naming(2, 2, right), rest).is_ok());
   EXPECT_TRUE(of(2).shards.empty()) << "loaded, not assigned";

@@ -77,9 +77,10 @@ void LocalAdmin::open_job(OpenJob job, Done done) {
 
 void LocalAdmin::holdings(std::string name, uint64_t term,
                           std::function<void(Result<Holdings>)> done) {
-  start_elsewhere<Result<Holdings>>(offload_, std::move(done),
-                                    [jobs = jobs_, name = std::move(name), term](
-                                        const auto& arrive) { arrive(jobs->holdings(name, term)); });
+  start_elsewhere<Result<Holdings>>(
+      offload_, std::move(done), [jobs = jobs_, name = std::move(name), term](const auto& arrive) {
+        arrive(jobs->holdings(name, term));
+      });
 }
 
 void LocalAdmin::assign(AdminCall call, Assignments places, States done) {
@@ -126,11 +127,11 @@ void LocalAdmin::close_below(AdminCall call, uint32_t pass, Done done) {
 void LocalAdmin::marked(AdminCall call, BlockId section, uint32_t blocks, bool any,
                         std::function<void(Result<std::vector<uint32_t>>)> done) {
   using Masks = Result<std::vector<uint32_t>>;
-  start_verb<Masks>(jobs_, offload_, std::move(call), std::move(done),
-                    [=](JobNamespace* job, const AdminCall& c,
-                        const std::function<void(Masks)>& told) {
-                      job->marked(c, section, blocks, any, told);
-                    });
+  start_verb<Masks>(
+      jobs_, offload_, std::move(call), std::move(done),
+      [=](JobNamespace* job, const AdminCall& c, const std::function<void(Masks)>& told) {
+        job->marked(c, section, blocks, any, told);
+      });
 }
 
 void LocalAdmin::mark(AdminCall call, uint64_t geometry, std::vector<BatchId> ids, Verdict verdict,
@@ -143,10 +144,9 @@ void LocalAdmin::mark(AdminCall call, uint64_t geometry, std::vector<BatchId> id
 }
 
 void LocalAdmin::void_member(AdminCall call, uint64_t round, BlockId block, Done done) {
-  run_verb<Status>(jobs_, offload_, std::move(call), std::move(done),
-                   [=](JobNamespace* job, const AdminCall& c) {
-                     return job->void_member(c, round, block);
-                   });
+  run_verb<Status>(
+      jobs_, offload_, std::move(call), std::move(done),
+      [=](JobNamespace* job, const AdminCall& c) { return job->void_member(c, round, block); });
 }
 
 void LocalAdmin::save(AdminCall call, std::string folder, uint64_t number, uint64_t committed,
@@ -160,11 +160,11 @@ void LocalAdmin::save(AdminCall call, std::string folder, uint64_t number, uint6
 
 void LocalAdmin::totals(AdminCall call, bool rows, std::vector<ExpectedCount> expected,
                         std::function<void(Result<JobTotals>)> done) {
-  run_verb<Result<JobTotals>>(jobs_, offload_, std::move(call), std::move(done),
-                              [rows, expected = std::move(expected)](
-                                  JobNamespace* job, const AdminCall& c) {
-                                return job->totals(c, rows, expected);
-                              });
+  run_verb<Result<JobTotals>>(
+      jobs_, offload_, std::move(call), std::move(done),
+      [rows, expected = std::move(expected)](JobNamespace* job, const AdminCall& c) {
+        return job->totals(c, rows, expected);
+      });
 }
 
 void LocalAdmin::close_job(AdminCall call, Done done) {

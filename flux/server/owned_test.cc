@@ -184,7 +184,8 @@ TEST(Marks, EveryShardGetsTheVerdictOnce) {
   const std::vector<BatchId> ids = {test_batch(0), test_batch(5)};
   const uint64_t before = server->content_hash();
   for (int i = 0; i < 2; ++i)
-    ASSERT_TRUE(mark(server.get(), kGeometry, ids, Verdict::kSkipped).is_ok()) << "repeats are fine";
+    ASSERT_TRUE(mark(server.get(), kGeometry, ids, Verdict::kSkipped).is_ok())
+        << "repeats are fine";
   EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 2), (std::vector<uint32_t>{0b1, 0b10}));
   EXPECT_EQ(server->content_hash(), before);
   const Status other = mark(server.get(), kGeometry, ids, Verdict::kLost);
@@ -194,7 +195,8 @@ TEST(Marks, EveryShardGetsTheVerdictOnce) {
   EXPECT_EQ(mark(server.get(), kGeometry + 1, ids, Verdict::kSkipped).code(), Code::kStale);
   EXPECT_EQ(mark(server.get(), kGeometry, {BatchId{{0, 0, 0, 0}, 9, 4}}, Verdict::kLost).code(),
             Code::kStale);
-  EXPECT_TRUE(close_below(server.get(), 1).is_ok());  // every batch of a closed pass counts as applied
+  EXPECT_TRUE(
+      close_below(server.get(), 1).is_ok());  // every batch of a closed pass counts as applied
   EXPECT_TRUE(mark(server.get(), kGeometry, ids, Verdict::kSkipped).is_ok());
 }
 

@@ -40,8 +40,9 @@ void Server::answer_when_replicated(const ReceiptPtr& receipt, Done done) {
   if (!receipt) return done(Status::ok());
   replicator_.receipts().when_settled(receipt, [done = std::move(done)](const Status& status) {
     done(status.is_ok() ? status
-                        : error(Code::kUnavailable, "done, but not known to be replicated: ask "
-                                                    "again"));
+                        : error(Code::kUnavailable,
+                                "done, but not known to be replicated: ask "
+                                "again"));
   });
   if (Receipts::is_settled(receipt)) return;
   const std::lock_guard lock(mutex_);
@@ -82,8 +83,7 @@ void Server::open_pass(const AdminCall& call, uint32_t pass, uint64_t geometry, 
   request.pass = pass;
   request.geometry = geometry;
   change_logs(
-      call, request,
-      [&](ShardReplica* replica) { return replica->open_pass(pass, geometry); },
+      call, request, [&](ShardReplica* replica) { return replica->open_pass(pass, geometry); },
       std::move(done));
 }
 
@@ -114,13 +114,13 @@ void Server::marked(const AdminCall& call, const BlockId& section, uint32_t bloc
   auto masks = marked_now(call, section, blocks, any, &heads);
   const ReceiptPtr receipt = replicator_.send(&heads, {});
   if (!masks.is_ok()) return done(masks.status());
-  answer_when_replicated(receipt, [masks = std::move(masks).value(),
-                                   done = std::move(done)](const Status& status) {
-    if (status.is_ok())
-      done(masks);
-    else
-      done(status);
-  });
+  answer_when_replicated(
+      receipt, [masks = std::move(masks).value(), done = std::move(done)](const Status& status) {
+        if (status.is_ok())
+          done(masks);
+        else
+          done(status);
+      });
 }
 
 Result<std::vector<uint32_t>> Server::marked_now(const AdminCall& call, const BlockId& section,

@@ -2,8 +2,8 @@
 
 namespace flux {
 
-PourBatch::PourBatch(Replicator* replicator, std::span<const uint32_t> dims,
-                     uint32_t sparse_shards, uint32_t all_shards)
+PourBatch::PourBatch(Replicator* replicator, std::span<const uint32_t> dims, uint32_t sparse_shards,
+                     uint32_t all_shards)
     : replicator_(replicator),
       dims_(dims),
       sparse_shards_(sparse_shards),

@@ -4,8 +4,8 @@
 // when one of them was given up. Only receipts that are not settled are kept, and the latest void
 // ones: every other number that was given out means "replicated". Numbers start at a random base,
 // so that those of another life of the server are unknown here.
-// Threads: any; no lock is held while somebody is told. Bounded: receipts by the forwards in flight,
-// void ones by kVoidMax. Failure: none.
+// Threads: any; no lock is held while somebody is told. Bounded: receipts by the forwards in
+// flight, void ones by kVoidMax. Failure: none.
 #pragma once
 
 #include <array>

@@ -12,9 +12,8 @@ namespace {
 const std::vector<ShardId> kAll = TestCluster::every_shard();
 
 bool all_in(const std::vector<ShardState>& states, ReplicaRole role, ShardEpoch epoch) {
-  return std::all_of(states.begin(), states.end(), [&](const ShardState& s) {
-    return s.role == role && s.epoch == epoch;
-  });
+  return std::all_of(states.begin(), states.end(),
+                     [&](const ShardState& s) { return s.role == role && s.epoch == epoch; });
 }
 
 TEST(ReplicaRules, AnEmptyReplicaIsNeverPromoted) {
@@ -30,8 +29,9 @@ TEST(ReplicaRules, AnEmptyReplicaIsNeverPromoted) {
   ASSERT_TRUE(server->load(call, {"", 0, {}, 0}).is_ok());
   ASSERT_TRUE(server->load(call, {"", 0, {}, 0}).is_ok()) << "asked twice";
   EXPECT_TRUE(server->state(3).complete);
-  EXPECT_TRUE(all_in(server->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {5, 4})).value(),
-                     ReplicaRole::kPrimary, {5, 4}));
+  EXPECT_TRUE(
+      all_in(server->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {5, 4})).value(),
+             ReplicaRole::kPrimary, {5, 4}));
   EXPECT_EQ(server->load(call, {"", 0, {}, 0}).code(), Code::kInvalid) << "it is served";
 }
 
@@ -62,21 +62,19 @@ TEST(ReplicaRules, EpochsOnlyRise) {
   EXPECT_FALSE(primary->state(0).sealed);
   // at_op: only at exactly that head.
   const uint64_t head = backup->state(0).op;
-  EXPECT_TRUE(all_in(backup->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {2, 1},
-                                                     head + 1))
-                         .value(),
-                     ReplicaRole::kBackup, {1, 1}));
-  EXPECT_TRUE(
-      all_in(backup->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {2, 1}, head))
-                 .value(),
-             ReplicaRole::kPrimary, {2, 1}));
-  EXPECT_EQ(primary->assign({{{11, {9, 9}, ReplicaRole::kNone, kNoServer, kAnyOp}}, {}})
-                .status()
-                .code(),
-            Code::kInvalid);
+  EXPECT_TRUE(all_in(
+      backup->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {2, 1}, head + 1)).value(),
+      ReplicaRole::kBackup, {1, 1}));
+  EXPECT_TRUE(all_in(
+      backup->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {2, 1}, head)).value(),
+      ReplicaRole::kPrimary, {2, 1}));
+  EXPECT_EQ(
+      primary->assign({{{11, {9, 9}, ReplicaRole::kNone, kNoServer, kAnyOp}}, {}}).status().code(),
+      Code::kInvalid);
   // Forgetting.
-  EXPECT_TRUE(all_in(primary->assign(TestCluster::all(ReplicaRole::kNone, kNoServer, {2, 1})).value(),
-                     ReplicaRole::kNone, {2, 1}));
+  EXPECT_TRUE(
+      all_in(primary->assign(TestCluster::all(ReplicaRole::kNone, kNoServer, {2, 1})).value(),
+             ReplicaRole::kNone, {2, 1}));
   EXPECT_EQ(primary->totals(kAll).rows, 0U);
   EXPECT_FALSE(primary->state(0).complete);
 }
@@ -129,8 +127,7 @@ TEST(ReplicaRules, DroppingTheBackupVoidsWhatWaitsForIt) {
   std::optional<Status> passed;
   primary->open_pass(primary->primaries(), 1, 7, [&](const Status& s) { passed = s; });
   EXPECT_FALSE(passed.has_value());
-  ASSERT_TRUE(
-      primary->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {1, 2})).is_ok());
+  ASSERT_TRUE(primary->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {1, 2})).is_ok());
   ASSERT_TRUE(push.confirmed.has_value());
   EXPECT_EQ(push.confirmed->code(), Code::kStale);
   ASSERT_TRUE(passed.has_value());
@@ -219,8 +216,7 @@ TEST(ReplicaRules, LeasesEndWithoutAWord) {
   EXPECT_TRUE(primary->serves(0)) << "the backup is heard again";
   EXPECT_LE(primary->forwards_open(), 2U) << "one question at a time";
   // Without a backup only the coordinator counts.
-  ASSERT_TRUE(
-      primary->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {1, 2})).is_ok());
+  ASSERT_TRUE(primary->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {1, 2})).is_ok());
   cluster.clock.run_for(11 * kSecond);
   EXPECT_FALSE(primary->serves(0));
 }
@@ -287,9 +283,9 @@ TEST(ReplicaRules, DivergenceIsNoticed) {
   cluster.clock.run_for(kSecond);
   EXPECT_EQ(primary->suspects(), std::vector<ServerId>{1});
   EXPECT_TRUE(equal_replicas(*primary, *backup, {0, 1, 2, 3, 5, 6, 7, 8, 9, 10}));
-  EXPECT_FALSE(all_in(backup->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {3, 1}))
-                          .value(),
-                      ReplicaRole::kPrimary, {3, 1}));
+  EXPECT_FALSE(
+      all_in(backup->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {3, 1})).value(),
+             ReplicaRole::kPrimary, {3, 1}));
   EXPECT_EQ(backup->state(4).role, ReplicaRole::kNone) << "without lineage";
 }
 
@@ -487,8 +483,7 @@ TEST(ReplicaRules, SyncStepsAreForwardedMerged) {
   primary->push(waiting.data.request, [&](const PushReply& reply) {
     for (const ShardAnswer& a : reply.answers) answers.push_back(a.answer);
   });
-  ASSERT_TRUE(
-      primary->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {1, 2})).is_ok());
+  ASSERT_TRUE(primary->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {1, 2})).is_ok());
   EXPECT_TRUE(all_are(answers, 11, Answer::kNotServing));
 }
 

@@ -86,9 +86,7 @@ TEST(Replication, ReceiptsWaitForTheBackup) {
 
 class Chaos : public testing::TestWithParam<uint64_t> {
  protected:
-  static LinkFaults rough() {
-    return {20 * kMillisecond, 0.15, 0.2, 300 * kMillisecond};
-  }
+  static LinkFaults rough() { return {20 * kMillisecond, 0.15, 0.2, 300 * kMillisecond}; }
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, Chaos, testing::Range<uint64_t>(1, 21));
 
@@ -204,12 +202,12 @@ TEST_P(Chaos, CopyAttachSwitch) {
   EXPECT_TRUE(all_are(late.answers, 11, Answer::kNotServing));
   EXPECT_TRUE(first->serves(0)) << "a sealed shard still serves pulls";
   Assignments promote = TestCluster::all(ReplicaRole::kPrimary, 0, {1, 3});
-  for (size_t i = 0; i < promote.shards.size(); ++i)
-    promote.shards[i].at_op = sealed.value()[i].op;
+  for (size_t i = 0; i < promote.shards.size(); ++i) promote.shards[i].at_op = sealed.value()[i].op;
   const auto promoted = [&] {
     const auto states = second->assign(promote).value();
-    return std::all_of(states.begin(), states.end(),
-                       [](const ShardState& s) { return s.epoch == ShardEpoch{1, 3}; });
+    return std::all_of(states.begin(), states.end(), [](const ShardState& s) {
+      return s.epoch == ShardEpoch{1, 3};
+    });
   };
   for (int i = 0; i < 1000 && !promoted(); ++i) cluster.clock.run_for(10 * kMillisecond);
   ASSERT_TRUE(promoted());

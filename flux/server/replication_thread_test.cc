@@ -215,12 +215,12 @@ TEST_F(ThreadedPair, ReplicasAreEqualAndRolesChangeBesidePushes) {
   const auto sealed = servers_[0]->seal(servers_[0]->primaries());
   ASSERT_TRUE(sealed.is_ok());
   Assignments promote = all(ReplicaRole::kPrimary, 0, {1, 4});
-  for (size_t i = 0; i < promote.shards.size(); ++i)
-    promote.shards[i].at_op = sealed.value()[i].op;
+  for (size_t i = 0; i < promote.shards.size(); ++i) promote.shards[i].at_op = sealed.value()[i].op;
   ASSERT_TRUE(wait_for([&] {
     const auto states = servers_[1]->assign(promote).value();
-    return std::all_of(states.begin(), states.end(),
-                       [](const ShardState& s) { return s.epoch == ShardEpoch{1, 4}; });
+    return std::all_of(states.begin(), states.end(), [](const ShardState& s) {
+      return s.epoch == ShardEpoch{1, 4};
+    });
   }));
   ASSERT_TRUE(servers_[0]->assign(all(ReplicaRole::kBackup, kNoServer, {1, 4})).is_ok());
   leader = servers_[1].get();

@@ -17,6 +17,20 @@ const FollowRefusal* refusal_of(const ReplicateReply& reply, ShardId shard) {
 Replicator::Replicator(const ReplicatorOptions& options)
     : options_(options), receipts_(options.seed) {}
 
+// What is under way holds a forward and so its peer, but nothing else does from now on.
+Replicator::~Replicator() {
+  for (const PeerPtr& peer : peers_) {
+    std::map<uint64_t, ForwardPtr> open;
+    const std::lock_guard lock(peer->mutex);
+    open.swap(peer->open);
+  }
+}
+
+std::vector<PeerPtr> Replicator::all_peers() const {
+  const std::lock_guard lock(mutex_);
+  return peers_;
+}
+
 uint32_t Replicator::new_link() {
   constexpr uint32_t kLinks = (1U << 24) - 1;  // 1 .. 2^24 - 1; see ShardSlot::acked
   return links_.fetch_add(1, std::memory_order_relaxed) % kLinks + 1;
@@ -24,13 +38,16 @@ uint32_t Replicator::new_link() {
 
 PeerPtr Replicator::peer(ServerId id, const std::string& address) {
   const std::lock_guard lock(mutex_);
-  PeerPtr& known = peers_[id];
-  if (known && known->address == address && known->port != nullptr) return known;
-  known = std::make_shared<Peer>();
-  known->id = id;
-  known->address = address;
-  if (!address.empty() && options_.reach) known->port = options_.reach(address);
-  return known;
+  const auto at = std::find_if(peers_.rbegin(), peers_.rend(), [&](const PeerPtr& known) {
+    return known->id == id && known->address == address && known->port != nullptr;
+  });
+  if (at != peers_.rend()) return *at;
+  const auto made = std::make_shared<Peer>();
+  made->id = id;
+  made->address = address;
+  if (!address.empty() && options_.reach) made->port = options_.reach(address);
+  peers_.push_back(made);
+  return made;
 }
 
 ForwardPtr Replicator::begin(const PeerPtr& peer) {
@@ -228,8 +245,13 @@ void Replicator::peer_answered(const PeerPtr& peer) {
 }
 
 void Replicator::cut(const std::vector<Cut>& cuts) {
-  std::map<PeerPtr, std::map<ShardId, uint32_t>> by_peer;
-  for (const Cut& one : cuts) by_peer[one.peer][one.shard] = one.link;
+  std::vector<std::pair<PeerPtr, std::map<ShardId, uint32_t>>> by_peer;
+  for (const Cut& one : cuts) {
+    auto at = std::find_if(by_peer.begin(), by_peer.end(),
+                           [&](const auto& entry) { return entry.first == one.peer; });
+    if (at == by_peer.end()) at = by_peer.insert(at, {one.peer, {}});
+    at->second[one.shard] = one.link;
+  }
   std::vector<ReceiptPtr> gone;
   for (const auto& [peer, links] : by_peer) {
     std::vector<ForwardPtr> open;
@@ -261,19 +283,25 @@ void Replicator::cut(const std::vector<Cut>& cuts) {
 }
 
 std::vector<ServerId> Replicator::suspects() {
-  std::vector<PeerPtr> peers;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [id, peer] : peers_) peers.push_back(peer);
-  }
   const TimeNs before = now_ns() - options_.suspect_ns;
   std::vector<ServerId> found;
-  for (const PeerPtr& peer : peers) {
+  for (const PeerPtr& peer : all_peers()) {
     const std::lock_guard lock(peer->mutex);
     const bool late = std::any_of(peer->open.begin(), peer->open.end(), [&](const auto& entry) {
       return entry.second->to_backup && entry.second->begun_ns < before;
     });
-    if (late) found.push_back(peer->id);
+    if (late && std::find(found.begin(), found.end(), peer->id) == found.end())
+      found.push_back(peer->id);
+  }
+  return found;
+}
+
+std::vector<PeerPtr> Replicator::silent_for(TimeNs time) {
+  const TimeNs before = now_ns() - time;
+  std::vector<PeerPtr> found;
+  for (const PeerPtr& peer : all_peers()) {
+    const std::lock_guard lock(peer->mutex);
+    if (!peer->open.empty() && peer->open.begin()->second->begun_ns < before) found.push_back(peer);
   }
   return found;
 }
@@ -284,10 +312,9 @@ bool Replicator::is_open(const Follower& follower) {
 }
 
 size_t Replicator::open() const {
-  const std::lock_guard lock(mutex_);
   size_t sum = 0;
-  for (const auto& [id, peer] : peers_) {
-    const std::lock_guard peer_lock(peer->mutex);
+  for (const PeerPtr& peer : all_peers()) {
+    const std::lock_guard lock(peer->mutex);
     sum += peer->open.size();
   }
   return sum;

@@ -1,18 +1,17 @@
 // Replicator: the primary's side of replication: forwards, their answers, receipts.
 //
 // A forward goes out once it is complete, and again (100 ms later, with the epochs of that moment)
-// as long as the follower does not answer, does not know the epoch yet, or misses what comes before;
-// shards whose follower is another one by now are left out, and receipts that waited for them are
-// void. It has no thread: `executor` gives time and turns, ports answer on any thread. The book is
-// the server; it is asked with a Forward's mutex held at most.
-// Threads: any. Ownership: it is a part of the book, which is held by a weak pointer from whatever
-// is under way. Bounded: bytes in flight (full() says so), else by the requests that are served.
+// as long as the follower does not answer, does not know the epoch yet, or misses what comes
+// before; shards whose follower is another one by now are left out, and receipts that waited for
+// them are void. It has no thread: `executor` gives time and turns, ports answer on any thread. The
+// book is the server; it is asked with a Forward's mutex held at most. Threads: any. Ownership: it
+// is a part of the book, which is held by a weak pointer from whatever is under way. Bounded: bytes
+// in flight (full() says so), else by the requests that are served.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -50,6 +49,9 @@ struct ReplicatorOptions {
 class Replicator {
  public:
   explicit Replicator(const ReplicatorOptions& options);
+  ~Replicator();
+  Replicator(const Replicator&) = delete;
+  Replicator& operator=(const Replicator&) = delete;
 
   // Before anything else.
   void set_book(std::weak_ptr<FollowerBook> book) { book_ = std::move(book); }
@@ -75,6 +77,8 @@ class Replicator {
   static bool is_open(const Follower& follower);
   // Backups whose oldest forward is not acknowledged for suspect_ns.
   std::vector<ServerId> suspects();
+  // Servers that owe an answer for longer than this.
+  std::vector<PeerPtr> silent_for(TimeNs time);
   // Forwards that are not acknowledged.
   size_t open() const;
 
@@ -93,6 +97,7 @@ class Replicator {
   void peer_answered(const PeerPtr& peer);
   // With the forward's mutex held: it is over.
   void finish(Forward* forward);
+  std::vector<PeerPtr> all_peers() const;
   // Waits for forwards of others.
   void join(const ReceiptPtr& receipt, const Outbox& outbox);
 
@@ -103,7 +108,7 @@ class Replicator {
   std::atomic<uint32_t> links_{0};
   std::atomic<uint64_t> bytes_{0};
   mutable std::mutex mutex_;
-  std::map<ServerId, PeerPtr> peers_;  // guarded by mutex_
+  std::vector<PeerPtr> peers_;  // guarded by mutex_; the latest of a server is the last one
 };
 
 }  // namespace flux

@@ -120,8 +120,7 @@ Status Server::check_pull(const PullRequest& request) const {
   if (request.incarnation != options_.incarnation)
     return error(Code::kStale, "pull of another incarnation");
   for (const ShardId id : request.shards) {
-    if (id >= slots_.size())
-      return invalid("pull of shard {}, the job has {}", id, slots_.size());
+    if (id >= slots_.size()) return invalid("pull of shard {}, the job has {}", id, slots_.size());
     if (is_dense(id)) continue;
     if (!range_is_good(request.keys, id)) return invalid("pull of shard {}: bad keys", id);
     if (request.keys.begin[id] == request.keys.begin[id + 1]) continue;

@@ -29,12 +29,14 @@ ShardImage Server::image_of(const ShardSlot& slot) const {
 }
 
 ShardImage Server::image(ShardId shard) const {
+  FLUX_CHECK(shard < slots_.size(), "shard {} of {}", shard, slots_.size());
   const ShardSlot& slot = *slots_[shard];
   const std::lock_guard lock(slot.mutex);
   return image_of(slot);
 }
 
 ShardReplica Server::replica(ShardId shard) const {
+  FLUX_CHECK(shard < slots_.size(), "shard {} of {}", shard, slots_.size());
   const std::lock_guard lock(slots_[shard]->mutex);
   return slots_[shard]->replica;
 }

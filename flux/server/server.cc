@@ -53,7 +53,7 @@ Server::Server(const ServerOptions& options)
     : options_(with_defaults(options)), replicator_(replicator_options(options_)) {}
 
 Server::~Server() {
-  give_up_waits();
+  close();
 }
 
 void Server::give_up_waits() {
@@ -191,8 +191,20 @@ void Server::tick() {
   if (now - probed_ns_ >= options_.lease_ns / 10) {
     probed_ns_ = now;
     probe_quiet_backups();
+    drop_silent_learners();
   }
   arm_tick();
+}
+
+// A learner counts for nothing, so nobody else notices that it is gone; what is kept for it would
+// fill the bound.
+void Server::drop_silent_learners() {
+  constexpr int kPatience = 3;  // times the deadline of a verb
+  for (const PeerPtr& peer : replicator_.silent_for(kPatience * options_.admin_deadline_ns))
+    for (const auto& slot : slots_) {
+      const std::lock_guard lock(slot->mutex);
+      if (slot->learner.peer == peer) slot->learner = Follower();
+    }
 }
 
 // A backup that says nothing because there is nothing to say is asked, so that the lease goes on.

@@ -1,8 +1,8 @@
 // Server: the role that holds replicas of shards: rows, dense ranges, and the ledger beside them.
 //
 // Every shard of the job has a slot with one lock; replicas (primary, backup, learner) come and go
-// by assign(), install() and load(). A push judges, applies and commits inside the lock, so rows and
-// ledger move as one, and is then forwarded to the followers (replicator.h). One file per verb:
+// by assign(), install() and load(). A push judges, applies and commits inside the lock, so rows
+// and ledger move as one, and is then forwarded to the followers (replicator.h). One file per verb:
 // pull.cc, push.cc, push_sync.cc, follow.cc (replicate), install.cc, copy.cc, assign.cc, passes.cc
 // (open, mark, close, progress), save.cc, load.cc. docs/design/replication.md is the picture.
 // Threads: every public method is safe from any thread once the server is built, except
@@ -186,6 +186,7 @@ class Server final : public ServerPort,
   void tick();
   void arm_tick();
   void probe_quiet_backups();
+  void drop_silent_learners();
 
   // request.cc: whether the part of a request that concerns one shard can be used.
   bool range_is_good(const ShardedKeys& keys, ShardId shard) const;
@@ -311,9 +312,9 @@ class Server final : public ServerPort,
     TimeNs deadline_ns = 0;
   };
   std::mutex mutex_;
-  std::vector<AdminWait> admin_waits_;          // guarded by mutex_, as is copies_
-  std::vector<std::shared_ptr<Copy>> copies_;   // under way
-  TimeNs probed_ns_ = 0;                        // of the tick
+  std::vector<AdminWait> admin_waits_;         // guarded by mutex_, as is copies_
+  std::vector<std::shared_ptr<Copy>> copies_;  // under way
+  TimeNs probed_ns_ = 0;                       // of the tick
 };
 
 }  // namespace flux

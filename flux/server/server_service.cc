@@ -12,6 +12,10 @@ ServerService::ServerService(ServerJobs* jobs, ServerServiceOptions options)
     : state_(std::make_shared<State>(jobs, std::move(options))) {}
 
 ServerService::~ServerService() {
+  stop();
+}
+
+void ServerService::stop() {
   state_->stop();
 }
 
@@ -204,9 +208,9 @@ void ServerService::State::replicate(const RpcRequest& request, Responder respon
                           std::memory_order_relaxed);
   ReplicateRequest forward = std::move(work->request);
   forward.push.memory = keep(work, request.memory);
-  const auto done = [memory = forward.push.memory, answer = std::make_shared<Responder>(
-                                                       std::move(respond))](
-                        const ReplicateReply& r) {
+  const auto done = [memory = forward.push.memory,
+                     answer =
+                         std::make_shared<Responder>(std::move(respond))](const ReplicateReply& r) {
     if (!r.status.is_ok()) return answer->fail(r.status);
     answer->reply(message_answer(encode_replicate_reply(r)));
   };
@@ -220,15 +224,15 @@ void ServerService::State::install(const RpcRequest& request, Responder respond)
   const auto job = find(part.incarnation);
   if (!job.is_ok()) return respond.fail(job.status());
   const auto answer = std::make_shared<Responder>(std::move(respond));
-  const bool taken = run_later(kInstalling, [job = job.value(), part, memory = request.memory,
-                                             answer] {
-    job->job->server()->install(part, [memory, answer](Status done) {
-      if (done.is_ok())
-        answer->reply({});
-      else
-        answer->fail(std::move(done));
-    });
-  });
+  const bool taken =
+      run_later(kInstalling, [job = job.value(), part, memory = request.memory, answer] {
+        job->job->server()->install(part, [memory, answer](Status done) {
+          if (done.is_ok())
+            answer->reply({});
+          else
+            answer->fail(std::move(done));
+        });
+      });
   if (!taken)
     answer->fail(Status(Code::kUnavailable, "too many parts of copies wait here; ask again"));
 }

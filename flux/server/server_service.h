@@ -3,15 +3,15 @@
 // Decodes, calls the job that the request names (server/job_namespace.h), encodes. A pull, push or
 // forward is served from the received bytes where they lie; rows are written once, into the memory
 // that is sent. Verbs that answer when something is replicated (confirm, open_pass, close_below,
-// mark) answer later from another thread. Slow verbs run on threads apart, one for each kind (open
-// and load and totals, save, copy, install), so that they hold up neither connections nor each
-// other. A coordinator repeats what was not answered in time: a repeated slow request joins the one
-// under way (the latest gets the answer), and a save that was done before is answered from memory,
-// so that a request that was delayed in the network can never write into a committed checkpoint or
-// open a closed job. Threads: handle() from any; answers come from the caller's, a slow thread or
-// one that brought another request. Ownership: `jobs` outlives the service, the service outlives
-// its connections. Failure: the caller gets a Status; kStale: no job of that incarnation, an older
-// term. Nothing in a request breaks the process.
+// mark, marked) answer later from another thread. Slow verbs run on threads apart, one for each
+// kind (open and load and totals, save, copy, install), so that they hold up neither connections
+// nor each other. A coordinator repeats what was not answered in time: a repeated slow request
+// joins the one under way (the latest gets the answer), and a save that was done before is answered
+// from memory, so that a request that was delayed in the network can never write into a committed
+// checkpoint or open a closed job. Threads: handle() from any; answers come from the caller's, a
+// slow thread or one that brought another request. Ownership: `jobs` outlives the service, the
+// service outlives its connections. Failure: the caller gets a Status; kStale: no job of that
+// incarnation, an older term. Nothing in a request breaks the process.
 #pragma once
 
 #include <functional>
@@ -39,6 +39,9 @@ class ServerService final : public Service {
   bool allows(PeerRole role, Verb verb) const override;
   void handle(RpcRequest request, Responder respond) override;
 
+  // After the last request: slow work under way is finished, what waits is dropped. The destructor
+  // does it too.
+  void stop();
   // Jobs are opened only for this id; kNoServer: for any.
   void set_self(ServerId self);
   // This server is no member any more: every job is closed and forgotten, as if it began anew.

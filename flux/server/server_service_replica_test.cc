@@ -162,8 +162,9 @@ class ReplicatedService : public testing::Test {
                 }).is_ok());
   }
   void attach() {
-    const auto copied = wait<States>(
-        [&](auto done) { admins_[0]->copy(call({1, 1}), 1, addresses_[1], std::move(done)); });
+    const auto copied = wait<States>([&](auto done) {
+      admins_[0]->copy(call({1, 1}), 1, addresses_[1], std::move(done));
+    });
     ASSERT_TRUE(copied.is_ok()) << copied.status().message();
     assign(0, places({1, 2}, ReplicaRole::kPrimary, 1));
     assign(1, places({1, 2}, ReplicaRole::kBackup, kNoServer));
@@ -200,8 +201,8 @@ TEST_F(ReplicatedService, WhatIsConfirmedIsAtTheBackupAndServedFromThere) {
   const std::vector<ShardId> all = every_shard();
   EXPECT_EQ(nodes_[0]->server()->content_hash(all), nodes_[1]->server()->content_hash(all));
   EXPECT_EQ(confirm(0, 12345).code(), Code::kStale) << "a receipt that nobody gave";
-  const auto holdings = wait<Result<Holdings>>(
-      [&](auto done) { admins_[1]->holdings("job", 1, std::move(done)); });
+  const auto holdings =
+      wait<Result<Holdings>>([&](auto done) { admins_[1]->holdings("job", 1, std::move(done)); });
   ASSERT_TRUE(holdings.is_ok());
   EXPECT_EQ(holdings.value().incarnation, kLife);
   EXPECT_EQ(holdings.value().self, 1U);
@@ -249,8 +250,9 @@ TEST_F(ReplicatedService, AReceiptIsVoidWhenItsBackupIsGivenUp) {
 TEST_F(ReplicatedService, SealedUnderOneServerAndOpenedUnderTheOther) {
   open();
   attach();
-  const auto sealed =
-      wait<States>([&](auto done) { admins_[0]->seal(call({1, 2}), std::move(done)); });
+  const auto sealed = wait<States>([&](auto done) {
+    admins_[0]->seal(call({1, 2}), std::move(done));
+  });
   ASSERT_TRUE(sealed.is_ok()) << sealed.status().message();
   BatchData data(2, 1);
   for (ShardEpoch& epoch : data.epochs) epoch = {1, 2};

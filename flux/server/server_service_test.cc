@@ -341,7 +341,8 @@ TEST_F(ServerServiceTest, PassesMarksAndTotals) {
   EXPECT_TRUE(totals.value().has_dense);
   EXPECT_EQ(totals.value().bytes_in, remote_.traffic().sent);
   EXPECT_EQ(totals.value().bytes_out, remote_.traffic().received);
-  ASSERT_TRUE(status_of([&](auto done) { admin_.close_below(call(), 1, std::move(done)); }).is_ok());
+  ASSERT_TRUE(
+      status_of([&](auto done) { admin_.close_below(call(), 1, std::move(done)); }).is_ok());
   EXPECT_EQ(push(&remote_, BatchData(3, 2).push).answers[0].answer, Answer::kDuplicate);
 }
 
@@ -419,8 +420,9 @@ TEST_F(ServerServiceTest, EveryVerbThroughANetworkThatLosesAndRepeats) {
   RemoteAdmin admin(&coordinator, &executor_, 3);
   RemoteServer remote(&worker, kShape, {.push_timeout_ns = kSecond});
   ASSERT_TRUE(status_of([&](auto done) { admin.open_job(job(), std::move(done)); }).is_ok());
-  ASSERT_TRUE(
-      status_of([&](auto done) { admin.open_pass(call(), 0, kGeometry, std::move(done)); }).is_ok());
+  ASSERT_TRUE(status_of([&](auto done) {
+                admin.open_pass(call(), 0, kGeometry, std::move(done));
+              }).is_ok());
   for (uint32_t i = 0; i < 20; ++i) {
     const BatchData data(i, i);
     push(direct_.get(), data.push);

@@ -23,7 +23,8 @@ void send(Responder* respond, Result<std::string> answer) {
 }  // namespace
 
 bool ServerService::State::is_logged(ApiVerb verb) {
-  return verb == ApiVerb::kOpenPass || verb == ApiVerb::kCloseBelow || verb == ApiVerb::kMark;
+  return verb == ApiVerb::kOpenPass || verb == ApiVerb::kCloseBelow || verb == ApiVerb::kMark ||
+         verb == ApiVerb::kMarked;
 }
 
 void ServerService::State::admin(const RpcRequest& request, Responder respond) {
@@ -43,8 +44,7 @@ void ServerService::State::admin(const RpcRequest& request, Responder respond) {
   }
   if (!is_logged(verb)) return send(&respond, do_quick(verb, message));
   const auto shared = std::make_shared<Responder>(std::move(respond));
-  do_logged(verb, message,
-            [shared](Answer answer) { send(shared.get(), std::move(answer)); });
+  do_logged(verb, message, [shared](Answer answer) { send(shared.get(), std::move(answer)); });
 }
 
 ServerService::State::Answer ServerService::State::do_quick(ApiVerb verb,
@@ -73,11 +73,6 @@ ServerService::State::Answer ServerService::State::do_quick(ApiVerb verb,
       FLUX_ASSIGN_OR_RETURN(const Holdings holdings, jobs_->holdings(request.name, request.term));
       return encode_message(holdings);
     }
-    case ApiVerb::kMarked:
-      return with_job(MarkedRequest{}, [](const MarkedRequest& r, JobNamespace* job) -> Answer {
-        FLUX_ASSIGN_OR_RETURN(auto masks, job->marked(r.call, r.section, r.blocks, r.any));
-        return encode_message(MarkedReply{std::move(masks)});
-      });
     case ApiVerb::kVoidMember:
       return with_job(VoidMemberRequest{}, [](const VoidMemberRequest& r, JobNamespace* job) {
         return done(job->void_member(r.call, r.round, r.block));
@@ -112,6 +107,14 @@ void ServerService::State::do_logged(ApiVerb verb, std::string_view message, con
     case ApiVerb::kCloseBelow:
       return with_job(CloseBelowRequest{}, [&](const CloseBelowRequest& r, JobNamespace* job) {
         job->close_below(r.call, r.pass, told);
+      });
+    case ApiVerb::kMarked:
+      return with_job(MarkedRequest{}, [&](const MarkedRequest& r, JobNamespace* job) {
+        job->marked(r.call, r.section, r.blocks, r.any,
+                    [tell](Result<std::vector<uint32_t>> masks) {
+                      if (!masks.is_ok()) return tell(masks.status());
+                      tell(encode_message(MarkedReply{std::move(masks).value()}));
+                    });
       });
     default:
       return with_job(MarkRequest{}, [&](const MarkRequest& r, JobNamespace* job) {
@@ -221,8 +224,8 @@ ServerService::State::Answer ServerService::State::save(std::string_view message
     const auto at = saved.answers.find(std::string(message));
     if (saved.number == request.number && at != saved.answers.end()) return at->second;
   }
-  FLUX_ASSIGN_OR_RETURN(
-      auto shards, job->save(request.call, request.folder, request.number, request.committed));
+  FLUX_ASSIGN_OR_RETURN(auto shards,
+                        job->save(request.call, request.folder, request.number, request.committed));
   std::string answer = encode_message(SaveReply{std::move(shards)});
   if (saved.folder != request.folder || saved.number != request.number ||
       saved.answers.size() >= kAnswersMax)

@@ -76,7 +76,7 @@ class ServerService::State : public std::enable_shared_from_this<State> {
   // Jobs that are not open any more are forgotten.
   void forget_closed();
 
-  // Verbs that answer at once, and those that answer when what they changed is replicated.
+  // Verbs that answer at once, and those that answer when what they are about is replicated.
   static bool is_logged(ApiVerb verb);
   Answer do_quick(ApiVerb verb, std::string_view message);
   void do_logged(ApiVerb verb, std::string_view message, const Tell& tell);

@@ -100,22 +100,22 @@ class TestCluster {
           });
     }
     void install(const InstallRequest& request, std::function<void(Status)> done) override {
-      const auto bytes = std::make_shared<std::vector<std::byte>>(request.bytes.begin(),
-                                                                 request.bytes.end());
-      call<Status>([done](const Status& status) { done(status); }, lost(),
-                   [request, bytes](Server* server, const std::function<void(const Status&)>& told) {
-                     InstallRequest mine = request;
-                     mine.bytes = *bytes;
-                     server->install(mine, told);
-                   });
+      const auto bytes =
+          std::make_shared<std::vector<std::byte>>(request.bytes.begin(), request.bytes.end());
+      call<Status>(
+          [done](const Status& status) { done(status); }, lost(),
+          [request, bytes](Server* server, const std::function<void(const Status&)>& told) {
+            InstallRequest mine = request;
+            mine.bytes = *bytes;
+            server->install(mine, told);
+          });
     }
 
    private:
     static Status lost() { return Status(Code::kUnavailable, "lost on the way"); }
     TimeNs delay() const {
       const TimeNs max = cluster_->faults.delay_max;
-      return max == 0 ? 0
-                      : static_cast<TimeNs>(cluster_->random.below(static_cast<uint64_t>(max)));
+      return max == 0 ? 0 : static_cast<TimeNs>(cluster_->random.below(static_cast<uint64_t>(max)));
     }
     bool loses() const { return cluster_->random.chance(cluster_->faults.lose); }
 
@@ -136,13 +136,13 @@ class TestCluster {
         cluster_->clock.post(delay(), [this, keep = cluster_, from = from_, to = to_, once, deliver,
                                        gone = loses()] {
           if (gone || !keep->reaches(from, to)) return;
-          deliver(keep->servers[to].get(), [keep, from, to, once, back = delay(),
-                                            away = loses()](const Reply& reply) {
-            if (away) return;
-            keep->clock.post(back, [keep, from, to, once, reply] {
-              if (keep->reaches(to, from)) once(reply);
-            });
-          });
+          deliver(keep->servers[to].get(),
+                  [keep, from, to, once, back = delay(), away = loses()](const Reply& reply) {
+                    if (away) return;
+                    keep->clock.post(back, [keep, from, to, once, reply] {
+                      if (keep->reaches(to, from)) once(reply);
+                    });
+                  });
         });
     }
 

@@ -35,10 +35,10 @@ void WorkerAgent::join() {
                if (!reply.is_ok() && reply.status().code() != Code::kUnavailable)
                  return fail(reply.status());
                if (!reply.is_ok() && silent(options_.first_answer_ns))
-                 return fail(error(
-                     Code::kUnavailable, "{} did not answer for {:.0f} s: {}", options_.coordinator,
-                     static_cast<double>(options_.first_answer_ns) * 1e-9,
-                     reply.status().message()));
+                 return fail(error(Code::kUnavailable, "{} did not answer for {:.0f} s: {}",
+                                   options_.coordinator,
+                                   static_cast<double>(options_.first_answer_ns) * 1e-9,
+                                   reply.status().message()));
                executor_->post(options_.retry_ns, guard([this] {
                                  if (phase_ == Phase::kJoining) join();
                                }));

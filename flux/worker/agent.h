@@ -40,9 +40,9 @@ struct AgentOptions {
   TimeNs silence_ns = 60 * kSecond;
   TimeNs first_answer_ns = 20 * kSecond;  // the same, before it has joined
   TimeNs ahead_ns = 3 * kSecond;          // of work leased; not in the modes that lease when idle
-  TimeNs retry_ns = 100 * kMillisecond;  // after a call that failed; doubles up to a second
-  TimeNs repeat_ns = 2 * kSecond;        // a lease that is not answered is asked for again
-  TimeNs drain_ns = 10 * kSecond;        // for other lanes, after one failed
+  TimeNs retry_ns = 100 * kMillisecond;   // after a call that failed; doubles up to a second
+  TimeNs repeat_ns = 2 * kSecond;         // a lease that is not answered is asked for again
+  TimeNs drain_ns = 10 * kSecond;         // for other lanes, after one failed
   bool report_auc = true;
 };
 

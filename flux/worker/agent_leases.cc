@@ -126,13 +126,12 @@ void WorkerAgent::on_lease(uint32_t queue, uint64_t seq, uint64_t call,
     if (call != slot.call) return;  // a later copy is under way
     if (result.status().code() == Code::kStale) return rejoin();
     if (result.status().code() != Code::kUnavailable) return fail(result.status());
-    executor_->post(
-        slot.backoff_ns, guard([this, queue, seq, call] {
-          const Slot& again = slots_[queue];
-          if (phase_ == Phase::kTraining && !rejoining_ && again.open && again.seq == seq &&
-              again.call == call)
-            send_lease(queue, true);
-        }));
+    executor_->post(slot.backoff_ns, guard([this, queue, seq, call] {
+                      const Slot& again = slots_[queue];
+                      if (phase_ == Phase::kTraining && !rejoining_ && again.open &&
+                          again.seq == seq && again.call == call)
+                        send_lease(queue, true);
+                    }));
     slot.backoff_ns = std::min(slot.backoff_ns * 2, kBackoffMax);
     return;
   }
@@ -148,10 +147,10 @@ void WorkerAgent::take_answer(uint32_t queue, const LeaseAnswer& answer) {
     case LeaseAnswer::Kind::kBlock:
     case LeaseAnswer::Kind::kEvaluate:
       if (phase_ != Phase::kTraining) return;
-      store_->leased(queue,
-                     {answer.lease.id, queue, 0, answer.kind == LeaseAnswer::Kind::kEvaluate,
-                      answer.round},
-                     answer.lease);
+      store_->leased(
+          queue,
+          {answer.lease.id, queue, 0, answer.kind == LeaseAnswer::Kind::kEvaluate, answer.round},
+          answer.lease);
       slots_[queue].unopened.push_back(answer);
       store_->lease_over(queue);
       return pump();

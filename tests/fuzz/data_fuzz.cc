@@ -1,4 +1,4 @@
-// Pulls, pushes, forwards and their answers: whatever is decoded can be read and written to its ends.
+// Pulls, pushes, forwards and answers: whatever is decoded can be read and written to its ends.
 // links: api base
 #include <numeric>
 
@@ -68,8 +68,7 @@ void read_install(const flux::FuzzInput& input) {
   if (!flux::decode_install(input.control, input.payload.span(), &first).is_ok()) return;
   if (!flux::decode_install(flux::encode_install(first), first.bytes, &second).is_ok())
     __builtin_trap();
-  if (second.part >= second.parts || second.bytes.size() != input.payload.size())
-    __builtin_trap();
+  if (second.part >= second.parts || second.bytes.size() != input.payload.size()) __builtin_trap();
 }
 
 void read_replicate_reply(const flux::FuzzInput& input) {

@@ -270,7 +270,7 @@ class Master final : public JobPort {
   void map(std::function<void(Result<ClusterMap>)> done) override {
     ClusterMap map;
     map.route = servers_->route;
-    map.servers.resize(servers_->servers.size());
+    map.servers.assign(servers_->servers.size(), "here");
     post([done = std::move(done), map] { done(map); });
   }
   void geometry(uint64_t hash, std::function<void(Result<std::string>)> done) override {

@@ -1,4 +1,4 @@
-// JobMaster on a clock of the test's own, with real servers (test_job.h), real files, checkpoints
+// JobMaster on a clock of the test's own, with real servers (job_world.h), real files, checkpoints
 // and audits; workers are played by the test.
 #include "flux/coordinator/job_master.h"
 
@@ -11,7 +11,7 @@
 
 #include "flux/checkpoint/store.h"
 #include "flux/coordinator/decision_log.h"
-#include "flux/coordinator/test_job.h"
+#include "flux/testing/job_world.h"
 
 namespace flux {
 namespace {
@@ -29,6 +29,7 @@ class JobMasterTest : public testing::Test, public JobEvents {
     plan_.check_frozen = [](uint32_t, const Geometry&) { return Result<std::string>(""); };
     plan_.scan_test = [](const std::atomic<bool>*) { return make_geometry(1); };
     options_.servers = 2;
+    options_.member_lease_ns = 5 * kSecond;
   }
   ~JobMasterTest() override { std::filesystem::remove_all(plan_.output); }
 
@@ -339,8 +340,15 @@ TEST_F(JobMasterTest, EveryWaitHasAnEnd) {
 
   begin();
   clock_.advance(options_.member_lease_ns + kSecond);  // servers are silent
+  EXPECT_NE(said_.find("lost server-1: it was not heard"), std::string::npos);
+  const auto waits = master_->status().waits;
+  EXPECT_TRUE(std::any_of(waits.begin(), waits.end(), [](const WaitStatus& w) {
+    return w.what == "for a server to join" && w.until_s > 0;
+  }));
+  clock_.advance(options_.servers_deadline_ns + kSecond);
   ASSERT_TRUE(outcome_);
-  EXPECT_NE(outcome_->status.message().find("lost server-"), std::string::npos);
+  EXPECT_NE(outcome_->status.message().find("no server has been here"), std::string::npos)
+      << outcome_->status.message();
 }
 
 TEST_F(JobMasterTest, AWorkerThatComesEarlyIsToldWhatEverybodyWaitsFor) {
@@ -440,6 +448,7 @@ TEST_F(JobMasterTest, TestBlocksAreLeasedAndCountedOnce) {
     request.applied = done;
     request.evaluated = evaluated;
     if (!evaluated.empty()) request.evaluated.push_back(evaluated[0]);  // twice
+    keep_alive();
     const auto answer = ask(request);
     done.clear();
     evaluated.clear();
