@@ -87,6 +87,8 @@ void JobMaster::State::folder_opened(Result<std::shared_ptr<Opened>> opened) {
   ShardPlacesOptions places;
   places.replicas = plan_.replicas;
   places_.emplace(plan_.all_shards, term_, places);
+  for (const Decision& d : decisions_)
+    if (d.kind == "move" && d.id < plan_.all_shards) places_->pin(d.id, d.member);
   restored_ = std::move(found.manifest);
   newest_ = restored_;
   if (restored_) {

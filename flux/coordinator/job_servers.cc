@@ -89,6 +89,9 @@ void JobMaster::State::seat(ServerArrival arrival, Holdings held) {
   entry.seen = now();
   entry.gone = false;
   entry.held = std::move(held);
+  for (const Decision& d : decisions_)  // asked for before a take-over
+    if (d.kind == "drain" && d.member == arrival.info.name && d.boot == arrival.info.boot)
+      entry.draining = true;
   servers_expected_.erase(arrival.info.name);
   log_member("server", arrival.info.name, arrival.info.boot, id);
   if (options_.announce_members)
