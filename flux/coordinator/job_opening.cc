@@ -127,18 +127,16 @@ void JobMaster::State::place_and_open() {
         job.places.shards.push_back({s, place.epoch, ReplicaRole::kBackup, kNoServer, kAnyOp});
     }
     open_clean(id, std::move(job), guard([this, id, left](const Status& status) {
-                          if (ended()) return;
-                          // Whoever is at the address of a lost one by now may say anything.
-                          const bool gone =
-                              status.code() == Code::kUnavailable || servers_[id].gone;
-                          if (!status.is_ok() && !gone)
-                            return fail(status.with_context(server_name(id)));
-                          if (gone) lose_server(id, "it cannot open the job: " + status.message());
-                          if (--*left > 0) return;
-                          places_on_ = true;
-                          pump_places();
-                          loaded_if();
-                        }));
+                 if (ended()) return;
+                 // Whoever is at the address of a lost one by now may say anything.
+                 const bool gone = status.code() == Code::kUnavailable || servers_[id].gone;
+                 if (!status.is_ok() && !gone) return fail(status.with_context(server_name(id)));
+                 if (gone) lose_server(id, "it cannot open the job: " + status.message());
+                 if (--*left > 0) return;
+                 places_on_ = true;
+                 pump_places();
+                 loaded_if();
+               }));
   }
 }
 

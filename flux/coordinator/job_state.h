@@ -386,7 +386,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   uint64_t losses_ = 0;
   bool recount_ = false;
   std::set<ShardId> lost_since_save_;
-  uint32_t close_tries_ = 0;  // to close a pass of which a shard lacked something
+  uint32_t close_tries_ = 0;               // to close a pass of which a shard lacked something
   std::vector<SyncRounds::Voided> voids_;  // the latest, for primaries that were not there
 
   // take-over

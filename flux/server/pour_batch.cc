@@ -43,8 +43,7 @@ Outbox* PourBatch::add_rows(const PushClaim& claim, Weight weight, ShardId shard
   return &to->outbox;
 }
 
-Outbox* PourBatch::add_dense(const PushClaim& claim, Weight weight, ShardId shard,
-                             size_t floats) {
+Outbox* PourBatch::add_dense(const PushClaim& claim, Weight weight, ShardId shard, size_t floats) {
   Group* to = group(claim, weight, shard);
   to->memory->dense[shard - sparse_shards_].assign(merger_.dense(), merger_.dense() + floats);
   return &to->outbox;

@@ -137,8 +137,7 @@ uint64_t Server::apply_pour(ShardSlot* slot, const SyncPour& pour, PourBatch* ba
     for (const SyncPour::Share& share : pour.shares)
       merger.add_dense(dense_of(request_of(share), id), share.weight);
     slot->rows.dense->push(merger.dense(), examples, scale);
-    const uint64_t op =
-        slot->replica.commit(pour.claim, with_lr_scale(merger.dense_hash(), scale));
+    const uint64_t op = slot->replica.commit(pour.claim, with_lr_scale(merger.dense_hash(), scale));
     if (followed)
       forward_last(slot, size * sizeof(float),
                    batch->add_dense(pour.claim, {examples, scale}, id, size));
@@ -164,7 +163,8 @@ uint64_t Server::apply_pour(ShardSlot* slot, const SyncPour& pour, PourBatch* ba
   if (followed) {
     uint64_t row = sizeof(Key) + sizeof(uint32_t);
     for (const uint32_t dim : dims_) row += dim * sizeof(float);
-    forward_last(slot, merger.keys().size() * row, batch->add_rows(pour.claim, {examples, scale}, id));
+    forward_last(slot, merger.keys().size() * row,
+                 batch->add_rows(pour.claim, {examples, scale}, id));
   }
   return op;
 }

@@ -3,8 +3,8 @@
 // key that is to be written, because one in the wrong shard would spoil its checkpoint for ever.
 #include <algorithm>
 
-#include "flux/base/hash.h"
 #include "flux/api/lr_scale.h"
+#include "flux/base/hash.h"
 #include "flux/base/key.h"
 #include "flux/server/server.h"
 

@@ -44,7 +44,6 @@ inline uint64_t with_lr_scale(uint64_t hash, float scale) {
   return scale == 1 ? hash : hash_pair(hash, std::bit_cast<uint32_t>(scale));
 }
 
-
 struct ServerOptions {
   uint32_t shards = 256;  // sparse shards, 1..65536
   std::vector<TableOptions> tables;
