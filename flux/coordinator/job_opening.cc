@@ -115,7 +115,8 @@ void JobMaster::State::place_and_open() {
       places_->joined(id, server_name(id));
     }
   if (!restored_) places_->place_all();
-  const auto left = std::make_shared<size_t>(servers_here());
+  for (ServerId id = 0; id < servers_.size(); ++id)
+    if (!servers_[id].gone) opening_.insert(id);
   for (ServerId id = 0; id < servers_.size(); ++id) {
     if (servers_[id].gone) continue;
     OpenJob job = open_job_of(id);
@@ -126,18 +127,23 @@ void JobMaster::State::place_and_open() {
       if (place.backup == id)
         job.places.shards.push_back({s, place.epoch, ReplicaRole::kBackup, kNoServer, kAnyOp});
     }
-    open_clean(id, std::move(job), guard([this, id, left](const Status& status) {
+    open_again(id, job, 0, guard([this, id](const Status& status) {
                  if (ended()) return;
                  // Whoever is at the address of a lost one by now may say anything.
                  const bool gone = status.code() == Code::kUnavailable || servers_[id].gone;
                  if (!status.is_ok() && !gone) return fail(status.with_context(server_name(id)));
                  if (gone) lose_server(id, "it cannot open the job: " + status.message());
-                 if (--*left > 0) return;
-                 places_on_ = true;
-                 pump_places();
-                 loaded_if();
+                 opened_if(id);
                }));
   }
+}
+
+// Has everybody who is still there the job open?
+void JobMaster::State::opened_if(ServerId id) {
+  if (opening_.erase(id) == 0 || !opening_.empty() || ended()) return;
+  places_on_ = true;
+  pump_places();
+  loaded_if();
 }
 
 // --fresh, once the new run's data is known to be good.
