@@ -18,6 +18,7 @@ namespace flux {
 namespace {
 
 constexpr TimeNs kLookEvery = kSecond / 5;
+constexpr TimeNs kAloneBefore = 2 * kSecond;  // it is said; at the end of a job all leave
 constexpr int kBadInput = 2;
 constexpr int kStopped = 130;  // a role that a signal asked to stop
 constexpr std::streamoff kTailBytes = 64 << 10;
@@ -129,6 +130,10 @@ void RoleKeeper::add_kill_point(const Member& member, std::vector<std::string>* 
 void RoleKeeper::tick() {
   if (ending_) return;
   start_due();
+  if (alone_since_ != 0 && steady_now_ns() - alone_since_ > kAloneBefore) {
+    alone_since_ = 0;
+    if (count(false) == 0) say_("no worker is here now; flux scale --workers N starts some");
+  }
   if (steady_now_ns() < look_at_) return;
   look_at_ = steady_now_ns() + kLookEvery;
   obey_wanted();
@@ -157,8 +162,7 @@ void RoleKeeper::handle(const ProcessEnd& end) {
 void RoleKeeper::died(Member* member, const ProcessEnd& end) {
   const bool left = end.signal == 0 && (end.code == 0 || end.code == kStopped);
   if (left || member->retired) {
-    if (!member->server && count(false) == 0)
-      say_(fmt::format("{} left; no worker is here now", member->name));
+    if (!member->server && count(false) == 0) alone_since_ = steady_now_ns();
     return;
   }
   const std::string last = last_lines(*member, 1);

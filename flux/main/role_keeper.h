@@ -90,6 +90,7 @@ class RoleKeeper {
   std::map<std::string, std::string> orders_;  // of a drill, by member: obeyed once
   WantedRoles wanted_;                         // as far as obeyed
   TimeNs look_at_ = 0;                         // at wanted.json
+  TimeNs alone_since_ = 0;                     // the last worker left; 0: not so
   bool ending_ = false;
   Status failure_;
 };
