@@ -226,7 +226,7 @@ TEST(WireMessage, LeasesAndReports) {
   EXPECT_EQ(got.refused[0].reason, kBytes);
 
   LeaseAnswer answer{
-      LeaseAnswer::Kind::kEvaluate, {{1, 2, 3, 4}, 32, 5, 6}, ~0ULL, {}, 0.3F, 7, "why"};
+      LeaseAnswer::Kind::kEvaluate, {{1, 2, 3, 4}, 32, 5, 6}, ~0ULL, {}, 7, "why", 0.3F};
   answer.round = {8, {{{1, 2, 3, 4}, 32, ~0U}, {{1, 2, 3, 5}, 1, 0}}, 3};
   const LeaseAnswer a = round_trip(answer);
   EXPECT_EQ(a.kind, answer.kind);

@@ -72,8 +72,8 @@ struct PlaceChange {
 
 struct ShardPlacesOptions {
   uint32_t replicas = 2;  // 1 or 2
-  uint32_t copies_max = 4;
-  uint32_t copies_per_server = 2;  // from it or to it
+  uint32_t copies_max = 32;
+  uint32_t copies_per_server = 16;  // from it or to it
   uint32_t switches_max = 8;
   TimeNs retry_ns = 10 * kMillisecond;  // doubles up to retry_max_ns
   TimeNs retry_max_ns = kSecond;
