@@ -62,11 +62,16 @@ class Rig {
   void start_lane(uint32_t index) {
     NetOptions net;
     net.batch_max = kBatch;
-    std::vector<ServerPort*> ports;
-    for (const auto& server : servers_->servers) ports.push_back(server.get());
+    std::vector<std::shared_ptr<ServerPort>> ports;
+    ClusterMap map;
+    map.route = servers_->route;
+    for (const auto& server : servers_->servers) {
+      ports.push_back(server);
+      map.servers.emplace_back("here");
+    }
     auto lane = std::make_shared<Lane>(lane_options(index), &executor_,
-                                       std::move(Net::compile(servers_->graph, net)).value(), ports,
-                                       servers_->route, nullptr, store_.get(), mode_.get());
+                                       std::move(Net::compile(servers_->graph, net)).value(), map,
+                                       reach_fixed(ports), nullptr, store_.get(), mode_.get());
     store_->set_wake(index, [this, lane] { executor_.post(0, [lane] { lane->notify(); }); });
     driver_.start(lane, [this] { ++finished_; });
     all_lanes.push_back(std::move(lane));
@@ -114,7 +119,8 @@ class Rig {
     for (const RefusedBatch& batch : finished.refused) {
       EXPECT_TRUE(refused.emplace(batch.id, batch.reason).second) << "once";
       for (const auto& server : servers_->servers)
-        EXPECT_TRUE(server->mark(data_.geometry().hash(), {{batch.id}}, Verdict::kSkipped).is_ok());
+        server->mark(server->primaries(), data_.geometry().hash(), {{batch.id}}, Verdict::kSkipped,
+                     [](const Status& status) { EXPECT_TRUE(status.is_ok()) << status.message(); });
     }
   }
 
@@ -140,7 +146,8 @@ void expect_all_but(const std::set<uint32_t>& bad, const Rig& rig, const Data& d
     for (const uint64_t key : data.examples()[i].keys) ++expected[key];
   }
   for (const auto& server : servers.servers) {
-    server->for_each_row([&](Key key, uint32_t count) { found[key] = count; });
+    server->for_each_row(server->primaries().shards,
+                         [&](Key key, uint32_t count) { found[key] = count; });
     EXPECT_TRUE(!server->totals().has_dense || server->totals().dense_examples_min == examples);
   }
   EXPECT_EQ(found, expected) << "nothing of a refused batch, the rest once";
