@@ -5,7 +5,7 @@
 // serves several jobs in separate namespaces: a job is opened under an incarnation, and every later
 // call and every pull and push names it. Calls name the shards that they are about, each with its
 // epoch, and a term: a server that has seen a later term of the job refuses (kStale), one that is
-// not the primary of a named shard under that epoch refuses too (kUnavailable; nothing is done
+// not the primary of a named shard under that epoch refuses too (kStale; nothing is done
 // then). What changes shards is answered when it is replicated. All calls are asynchronous: `done`
 // runs later on the caller's executor, once. Everything may be asked twice.
 // Failure: kUnavailable (try again, or after a look at the map), kStale (an older term or another

@@ -199,8 +199,8 @@ void JobMaster::State::verify_section() {
   if (verifying_ || stopping_) return;
   verifying_ = true;
   ask_marked(plan_.schedule.section(pass_, section_), false,
-             [this, losses = losses_](const Result<std::vector<uint32_t>>& marked) {
-               if (phase_ != Phase::kTraining) return;
+             [this, losses = losses_, pass = pass_](const Result<std::vector<uint32_t>>& marked) {
+               if (phase_ != Phase::kTraining || pass != pass_) return;
                if (!marked.is_ok()) return fail(marked.status());
                if (losses != losses_) return find_section(0);
                queue_->recompute(marked.value(), true);

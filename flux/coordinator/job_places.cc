@@ -219,9 +219,12 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
     }
     load.shards.push_back(std::move(shard));
   }
-  if (!newest_ && (!closed_.empty() || phase_ == Phase::kEnding))
-    return fail(error(Code::kNotFound,
-                      "{} shards are lost and there is no checkpoint to go on from", steps.size()));
+  if (!newest_ && (!closed_.empty() || phase_ == Phase::kEnding)) {
+    const Status lost =
+        error(Code::kUnavailable, "{} shards are lost and there is no checkpoint to go on from",
+              steps.size());
+    return phase_ == Phase::kEnding ? end(lost) : fail(lost);
+  }
   if (phase_ != Phase::kLoading || adopted_)
     say(fmt::format("{} shard(s) have no replica left: {} loads them from {}", steps.size(),
                     server_name(server),

@@ -136,7 +136,10 @@ class EmbeddedRun {
     setup.lane.separate_dense = true;  // a call in this process costs nothing
     for (size_t i = 0; i < lanes.size(); ++i) {
       setup.lanes[i].executor = lanes[i];
-      setup.lanes[i].reach = reach_fixed({std::shared_ptr<ServerPort>(space, space->server())});
+      // Whatever number the server has in this life of the job: it is the one here.
+      setup.lanes[i].reach = [space](ServerId, const std::string&) {
+        return std::shared_ptr<ServerPort>(space, space->server());
+      };
     }
     return setup;
   }

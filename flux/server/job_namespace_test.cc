@@ -267,7 +267,7 @@ TEST_F(JobsTest, TermsAndHoldings) {
   EXPECT_TRUE(holdings("b", 1).is_ok()) << "another job";
   AdminCall wrong = of(1, 5);
   wrong.epochs[3].n += 1;
-  EXPECT_EQ(jobs_.find(1).value()->totals(wrong, false, {}).status().code(), Code::kUnavailable);
+  EXPECT_EQ(jobs_.find(1).value()->totals(wrong, false, {}).status().code(), Code::kStale);
 }
 
 TEST_F(JobsTest, BadCheckpointsAreNamed) {

@@ -10,8 +10,7 @@ Status Server::check_primary(const ShardSlot& slot, ShardEpoch epoch, bool chang
                              TimeNs now) const {
   const ShardReplica& replica = slot.replica;
   if (!is_serving(slot, now) || replica.epoch() != epoch)
-    return error(Code::kUnavailable,
-                 "shard {}: not the primary under epoch {}.{} (it is {} under {}.{})",
+    return error(Code::kStale, "shard {}: not the primary under epoch {}.{} (it is {} under {}.{})",
                  replica.shard(), epoch.term, epoch.n, role_name(replica.role()),
                  replica.epoch().term, replica.epoch().n);
   if (changes && replica.sealed())

@@ -103,7 +103,7 @@ TEST(ReplicaCopy, ACopyToNobodyEnds) {
   AdminCall wrong = primary->primaries();
   wrong.epochs[0].n += 1;
   primary->copy(wrong, 1, "1", [&](const auto& r) { end = r.status(); });
-  EXPECT_EQ(end->code(), Code::kUnavailable);
+  EXPECT_EQ(end->code(), Code::kStale);
 }
 
 // A step is poured on the primary and forwarded as the merged push that it is.

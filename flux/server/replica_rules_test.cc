@@ -101,7 +101,7 @@ TEST(ReplicaRules, AForwardOfAnOlderEpochMakesThePrimaryStepDown) {
   EXPECT_EQ(status.code(), Code::kUnavailable);
   status = Status::ok();
   old->open_pass(old->primaries(), 1, 5, [&](const Status& s) { status = s; });
-  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_EQ(status.code(), Code::kStale);
   EXPECT_EQ(counts_of(*now, kAll).size(), 0U);
   EXPECT_FALSE(cluster.said.empty());
   // It can be of use again: forget, copy, follow.

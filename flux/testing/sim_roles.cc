@@ -174,6 +174,7 @@ JobPlan CoordinatorProcess::make_plan() const {
   plan.schedule = sim.schedule;
   plan.mode = sim.mode;
   plan.replicas = sim.replicas;
+  plan.skip_limit = 1;
   plan.deterministic = sim.deterministic;
   plan.checkpoint_every_s = sim.checkpoint_every_s;
   plan.checkpoint_keep = sim.checkpoint_keep;
