@@ -9,7 +9,7 @@ export JOBS
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 SEEDS ?= 100000
-.PHONY: help deps build run test sim netns slow bench bench-table asan tsan fuzz fmt fmt-check \
+.PHONY: help deps build run test sim netns chaos drill slow bench bench-table asan tsan fuzz fmt fmt-check \
         tidy clean
 
 help:  ## this list
@@ -50,6 +50,13 @@ netns:  ## train on five hosts: network namespaces, TLS, then with loss and dela
 	@cmake --preset test
 	@$(NINJA) -C build flux netns_switch
 	python3 -B tests/netns/netns.py --flux build/flux --switch build/bin/netns_switch || test $$? = 77
+
+chaos: build  ## every fault that must not hurt, full counts (hours); ARGS="--only worker --short"
+	python3 -B tests/chaos/chaos.py --flux build/flux --results bench/results $(ARGS)
+
+drill: build $(TRAIN) $(TEST)  ## train with a kill every 5 s; ends with the accounting line
+	build/flux drill examples/ctr_dnn/job.yaml --run --fresh --set output=out/drill \
+	  --kill worker --kill server --kill coordinator --every 5s
 
 sim: build  ## SEEDS (default 100000) simulated clusters under faults, on all cores
 	build/flux sim --seeds 1..$(SEEDS)

@@ -14,6 +14,7 @@
 
 #include "flux/base/cpu.h"
 #include "flux/base/random.h"
+#include "flux/nn/finite.h"
 #include "flux/nn/net.h"
 #include "flux/nn/operator.h"
 #include "flux/nn/reference.h"
@@ -64,6 +65,7 @@ double gemm_peak(DType type) {
 
 struct Cost {
   double best_ms = 1e9, mean_ms = 0;
+  double check_ms = 0;  // looking for what is not finite in the gradients, mean
   std::vector<NodeTime> nodes;
 };
 
@@ -91,6 +93,11 @@ Cost measure(const std::shared_ptr<const Graph>& graph, Precision precision, int
     const double ms = thread_ms() - start;
     cost.best_ms = std::min(cost.best_ms, ms);
     cost.mean_ms += ms / batches;
+    const double check = thread_ms();
+    if (first_not_finite(parameters.data(), parameters.size()) < parameters.size() ||
+        first_not_finite(rows.data(), rows.size()) < rows.size())
+      std::printf("a gradient is not finite\n");
+    cost.check_ms += (thread_ms() - check) / batches;
     const std::vector<NodeTime> times = net->profile();
     for (size_t n = 0; n < before.size(); ++n) {
       const NodeTime& after = times[n];
@@ -121,6 +128,8 @@ double report(const char* name, const std::shared_ptr<const Graph>& graph, Preci
   std::printf("%s %s: best %.3f ms, mean %.3f ms per batch of %u, %.0f examples/s", name,
               precision_name(precision), cost.best_ms, cost.mean_ms, kBatch,
               1e3 * kBatch / cost.best_ms);
+  std::printf(", finite check %.3f ms = %.2f %%", cost.check_ms,
+              100 * cost.check_ms / cost.best_ms);
   std::printf(peak > 0 ? ", %.1f GFLOP/s = %.1f %% of peak\n" : "\n", gflops, 100 * gflops / peak);
   for (const NodeTime& node : split.nodes)
     std::printf("  %-8s set %7.1f us  forward %8.1f us  backward %8.1f us\n", node.name.c_str(),

@@ -15,23 +15,37 @@ from importlib import metadata
 from pathlib import Path
 from statistics import median
 
-from harness import cases, cluster, data, machine, micro, process, report, setup, targets
+from harness import (
+    cases,
+    cluster,
+    counting,
+    data,
+    lr_policy,
+    machine,
+    micro,
+    process,
+    report,
+    setup,
+    targets,
+)
 from harness.errors import BenchError, SkippedError
 from harness.flux import ROOT, Files, Flux
 from harness.paddle import PaddlePeer
 from harness.rows import Case, Series
 
-PARTS = ("ctr", "lr", "cluster", "micro", "start")
-NEEDS_FLUX = frozenset({"ctr", "lr", "cluster", "start"})
+PARTS = ("ctr", "lr", "cluster", "counting", "micro", "start")
+ON_REQUEST = ("lr_policy",)  # no comparison with peers: only when named
+NEEDS_FLUX = frozenset({"ctr", "lr", "cluster", "start", "lr_policy"})  # and its data
 EXAMPLES, TEST_EXAMPLES, REPEAT = 1_000_000, 100_000, 3
 QUICK_EXAMPLES, QUICK_TEST_EXAMPLES, QUICK_REPEAT = 100_000, 20_000, 1
 
 
 def _parts(text: str) -> frozenset[str]:
     parts = frozenset(text.split(","))
-    if unknown := parts - set(PARTS):
+    known = (*PARTS, *ON_REQUEST)
+    if unknown := parts - set(known):
         names = ", ".join(sorted(unknown))
-        raise argparse.ArgumentTypeError(f"no part {names}: choose from {','.join(PARTS)}")
+        raise argparse.ArgumentTypeError(f"no part {names}: choose from {','.join(known)}")
     return parts
 
 
@@ -49,7 +63,10 @@ def _threads(text: str) -> list[int]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--only", type=_parts, default=frozenset(PARTS), help=f"parts of {','.join(PARTS)}"
+        "--only",
+        type=_parts,
+        default=frozenset(PARTS),
+        help=f"parts of {','.join((*PARTS, *ON_REQUEST))}; the last only when named",
     )
     parser.add_argument("--quick", action="store_true", help="few examples, one run per row")
     parser.add_argument("--repeat", type=int, help=f"runs per row (default {REPEAT})")
@@ -87,7 +104,7 @@ class Bench:
             transform=args.dense,
         )
         self.flux: Flux | None = None
-        if not args.peers_only and args.only & NEEDS_FLUX:
+        if not args.peers_only and args.only & (NEEDS_FLUX | {"counting"}):
             self.flux = Flux(args.build.resolve() / "flux", self.cache / "scratch")
         elif args.peers_only and not args.data:
             raise BenchError("--peers-only needs --data, as flux makes the data otherwise")
@@ -156,6 +173,34 @@ class Bench:
         self.report.cluster.add(missing)
         return []
 
+    def lr_policy(self, files: Files) -> None:
+        """A page of its own, as it compares flux with itself."""
+        seeds = lr_policy.SEEDS[:1] if self.args.quick else lr_policy.SEEDS
+        results = lr_policy.run_all(self.args.build.resolve() / "bin", files, self.cache, seeds)
+        folder = (
+            self.args.results or (self.cache if self.args.quick else ROOT / "bench") / "results"
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        page = lr_policy.render(results, self.report.date)
+        (folder / "lr_policy.md").write_text(page)
+        print(page)
+
+    def counting(self) -> None:
+        """Its table is a file of its own: it has no speeds and no targets in time."""
+        version, python = "left out", None
+        try:
+            python = setup.python_of("paddle", self.cache)
+            version = _version(python, "paddlepaddle")
+        except SkippedError as error:
+            print(f"Paddle: skipped: {error}", flush=True)
+        binary = None if self.args.peers_only else self.args.build.resolve() / "flux"
+        rows = counting.run(binary, python, self.cache / "scratch" / "counting")
+        folder = self.args.results or ROOT / "bench" / "results"
+        counting.write(rows, version, folder)
+        print("\n" + counting.render(rows, version), flush=True)
+        if any(row.system == "flux" and not row.exact for row in rows):
+            raise BenchError("flux lost examples or counted some twice")
+
     def start(self, files: Files) -> None:
         if self.flux is None:
             return
@@ -182,6 +227,10 @@ class Bench:
             self.lr(files)
         if files and "cluster" in parts:
             self.cluster(files)
+        if files and "lr_policy" in parts:
+            self.lr_policy(files)
+        if "counting" in parts:
+            self.counting()
         if "micro" in parts:
             self.report.micro = micro.run_all(self.args.build.resolve() / "bin")
             self.report.gemm += [

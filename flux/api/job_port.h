@@ -30,6 +30,15 @@ struct JobSpec {
   bool operator==(const JobSpec&) const = default;
 };
 
+// A block that a worker has a lease of.
+struct HeldBlock {
+  BlockId id;
+  uint32_t lane = 0;      // in sync mode
+  uint32_t applied = 0;   // batches that are replicated on every shard, as far as it knows
+  bool evaluate = false;  // a lease of test data
+  SyncRound round;        // sync mode
+};
+
 struct JoinRequest {
   std::string name;    // for people: "worker-0", unique in the job
   uint64_t boot = 0;   // random per process: a restarted worker is another one
@@ -39,11 +48,17 @@ struct JoinRequest {
   // What the worker was told about the model, by dotted name; empty: it takes the job's. A
   // difference is refused with the list of them.
   std::map<std::string, std::string> model;
+  // A worker whom the coordinator does not know (any more, or because it was started anew) and who
+  // is at work: the incarnation that it trains, 0: a new worker. kStale: that life of the job is
+  // over, forget everything and join as a new worker.
+  uint64_t incarnation = 0;
+  std::vector<HeldBlock> held;  // its leases; they stay its own unless others have them by now
 };
 
 struct ClusterMap {
   ShardRoute route;                  // server of each shard: an index into `servers`
-  std::vector<std::string> servers;  // addresses
+  std::vector<std::string> servers;  // addresses by ServerId; "": gone
+  uint64_t version = 0;  // rises with every change, also from coordinator to coordinator
 };
 
 struct JoinReply {
@@ -61,6 +76,13 @@ struct EvalReport {
   BatchId id;
   double loss_sum = 0;
   std::vector<uint32_t> bucket, positive, negative;  // equal lengths
+};
+
+// A batch that the worker read and computed but did not push: its loss or gradient is not a number.
+// Nothing of it is applied anywhere. The coordinator decides (skipped, or the end of the job).
+struct RefusedBatch {
+  BatchId id;
+  std::string reason;  // for people: what is not finite, where the batch lies; bounded
 };
 
 // What a worker has done since it joined; totals, so that a lost report costs nothing.
@@ -86,6 +108,9 @@ struct LeaseRequest {
   uint64_t seq = 0;
   std::vector<BatchId> applied;  // every shard acknowledged these
   std::vector<EvalReport> evaluated;
+  // Told until an answer makes it certain that the coordinator knows, as `applied` is. In sync mode
+  // the other members of the step wait for the verdict, so it is told at once.
+  std::vector<RefusedBatch> refused;
 };
 
 struct LeaseAnswer {
@@ -102,6 +127,7 @@ struct LeaseAnswer {
   SyncRound round;        // sync mode only
   uint32_t wait_ms = 0;
   std::string reason;
+  float lr_scale = 1;  // of every push of this block's batches; see cluster/lr_policy.h
 };
 
 struct ReportAnswer {

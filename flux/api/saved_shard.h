@@ -18,6 +18,11 @@ struct SavedShard {
   uint64_t op = 0;
   uint64_t stream_hash = 0;
   uint64_t rows = 0;
+  // Whether the file is an increment, and then the saved state that it continues: the one that the
+  // checkpoint named as committed last has of this shard.
+  bool incremental = false;
+  uint64_t base_op = 0;
+  uint64_t base_stream_hash = 0;
 };
 
 }  // namespace flux

@@ -11,9 +11,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "flux/api/lr_scale.h"
 #include "flux/base/status.h"
 #include "flux/protocol/push_session.h"
 #include "flux/protocol/shard_replica.h"
@@ -57,12 +59,23 @@ struct PushRequest {
   const float* dense = nullptr;                    // gradient of the flat dense vector
   std::span<const float* const> dense_parts = {};  // instead of `dense`: of each dense shard
   uint64_t examples = 0;                           // in the batches claimed
+  // Multiplies the learning rate of every rule for this push (cluster/lr_policy.h). One that is not
+  // is_lr_scale() is no honest request.
+  float lr_scale = 1;
   // Sync mode: the step that this push is a part of. It is answered when the step is poured.
   const SyncStep* step = nullptr;
+  // Keeps keys, counts, rows and dense floats alive and untouched for as long as it is held: what
+  // is forwarded to a backup is not copied then. Null: the memory is good until `done`, and a
+  // server that forwards makes a copy.
+  std::shared_ptr<const void> memory = nullptr;
+  bool as_bf16 = false, as_fp16 = false;  // gradients came so: they may travel so without loss
 };
 
 struct PushReply {
   std::vector<ShardAnswer> answers;  // one per shard asked
+  // 0: what is answered applied or duplicate is replicated too (or has no backup). Else confirm()
+  // says when it is.
+  uint64_t receipt = 0;
   // Not ok: no answers came (kUnavailable: lost on the way, perhaps applied; else refused).
   Status status;
 };
@@ -72,6 +85,13 @@ class ServerPort {
   virtual ~ServerPort() = default;
   virtual void pull(const PullRequest& request, std::function<void(const PullReply&)> done) = 0;
   virtual void push(const PushRequest& request, std::function<void(const PushReply&)> done) = 0;
+  // The second acknowledgement: ok when everything that the push with this receipt was answered for
+  // is replicated. kStale: it is void (an epoch changed, or this server does not know it): push
+  // again. kUnavailable: ask again.
+  virtual void confirm(uint64_t incarnation, uint64_t receipt, std::function<void(Status)> done) {
+    (void)incarnation, (void)receipt;
+    done(Status::ok());
+  }
 };
 
 }  // namespace flux

@@ -1,15 +1,20 @@
 // ServerAdminPort: what a server does for a job's coordinator, and ServerRegistry: what a
 // coordinator does for servers.
 //
-// Asked per pass, section and checkpoint, never per batch. A server process serves several jobs in
-// separate namespaces: a job is opened under an incarnation, and every later call and every pull
-// and push names it. All calls are asynchronous: `done` runs later on the caller's executor, once.
-// Failure: kUnavailable (does not answer: try again or give up), kStale (an older term or another
+// Asked per pass, section, checkpoint and change of places, never per batch. A server process
+// serves several jobs in separate namespaces: a job is opened under an incarnation, and every later
+// call and every pull and push names it. Calls name the shards that they are about, each with its
+// epoch, and a term: a server that has seen a later term of the job refuses (kStale), one that is
+// not the primary of a named shard under that epoch refuses too (kStale; nothing is done
+// then). What changes shards is answered when it is replicated. All calls are asynchronous: `done`
+// runs later on the caller's executor, once. Everything may be asked twice.
+// Failure: kUnavailable (try again, or after a look at the map), kStale (an older term or another
 // incarnation), else what the server says.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,25 +25,93 @@
 
 namespace flux {
 
+// Which job, on whose behalf, and which shards it is about.
+struct AdminCall {
+  uint64_t incarnation = 0;
+  uint64_t term = 0;
+  std::vector<ShardId> shards;     // sorted
+  std::vector<ShardEpoch> epochs;  // of each
+};
+
+constexpr uint64_t kAnyOp = ~0ULL;
+
+// The place of one replica: what the server is to be for this shard from now on.
+struct ShardAssignment {
+  ShardId shard = 0;
+  ShardEpoch epoch;
+  ReplicaRole role = ReplicaRole::kPrimary;  // kNone: forget the replica
+  ServerId backup = kNoServer;               // of a primary
+  uint64_t at_op = kAnyOp;  // promotion after a seal: only if the replica's log head is this
+  bool operator==(const ShardAssignment&) const = default;
+};
+
+// Replicas to be, and where the other servers are.
+struct Assignments {
+  std::vector<ShardAssignment> shards;  // sorted by shard
+  std::vector<std::string> servers;     // addresses by ServerId; "": gone
+};
+
+// A replica as its server sees it.
+struct ShardState {
+  ShardId shard = 0;
+  ShardEpoch epoch;
+  ReplicaRole role = ReplicaRole::kNone;
+  bool sealed = false;
+  bool complete = false;  // has lineage
+  uint64_t op = 0;
+  uint64_t stream_hash = 0;
+  uint64_t replicated = 0;      // of a primary: ops up to this one are at its backup
+  ServerId backup = kNoServer;  // of a primary
+  bool operator==(const ShardState&) const = default;
+};
+
 struct OpenJob {
   std::string name;  // of the job: opening it again under a newer term replaces the old namespace
   JobSpec job;
   uint64_t incarnation = 0;
-  ShardEpoch epoch;
-  std::vector<ShardId> shards;  // that this server owns; sorted
+  uint64_t term = 0;
+  ServerId self = 0;  // of the server that is asked
+  // Replicas that begin in the job's initial state, complete; may be none (they are copied later).
+  Assignments places;
 };
 
-// A shard of a committed checkpoint, to be loaded.
+// What a server has of a job.
+struct Holdings {
+  uint64_t incarnation = 0;  // 0: it does not have the job
+  uint64_t term = 0;         // highest that it has obeyed
+  ServerId self = kNoServer;
+  std::vector<ShardState> shards;
+  std::map<uint32_t, uint64_t> passes;  // open: geometry, as any of its shards says
+  uint32_t closed_below = 0;            // the lowest watermark of its complete replicas
+};
+
+// A file of an older checkpoint that a shard builds on.
+struct FileToLoad {
+  uint64_t number = 0;  // of that checkpoint
+  std::string name;
+  uint64_t bytes = 0;
+  uint64_t hash = 0;
+  uint64_t op = 0;
+  uint64_t stream_hash = 0;
+  bool operator==(const FileToLoad&) const = default;
+};
+
+// A shard of a committed checkpoint, to be loaded: its newest file, after those of the chain,
+// oldest first (checkpoint/manifest.h).
 struct ShardToLoad {
   ShardId shard = 0;
   std::string name;  // of the file
   uint64_t bytes = 0;
   uint64_t hash = 0;
+  uint64_t op = 0;
+  uint64_t stream_hash = 0;
+  std::vector<FileToLoad> chain = {};
+  bool operator==(const ShardToLoad&) const = default;
 };
 
 struct LoadJob {
-  std::string folder;  // of checkpoints
-  uint64_t number = 0;
+  std::string folder;   // of checkpoints
+  uint64_t number = 0;  // 0: no checkpoint, the job's initial state
   std::vector<ShardToLoad> shards;
   uint32_t closed_below = 0;  // passes below this one are closed
 };
@@ -67,24 +140,43 @@ class ServerAdminPort {
  public:
   virtual ~ServerAdminPort() = default;
   using Done = std::function<void(Status)>;
+  using States = std::function<void(Result<std::vector<ShardState>>)>;
   virtual void open_job(OpenJob job, Done done) = 0;
-  virtual void load(uint64_t incarnation, LoadJob load, Done done) = 0;
-  virtual void open_pass(uint64_t incarnation, uint32_t pass, uint64_t geometry, Done done) = 0;
-  virtual void close_below(uint64_t incarnation, uint32_t pass, Done done) = 0;
-  // For each of `blocks` blocks of a section: the batches that all (or any) of its shards have.
-  virtual void marked(uint64_t incarnation, BlockId section, uint32_t blocks, bool any,
+  // What is here of the job with this name; from now on older terms are refused for it.
+  virtual void holdings(std::string name, uint64_t term,
+                        std::function<void(Result<Holdings>)> done) = 0;
+  // Changes roles. Per shard: taken if its epoch is newer than the replica's (or the same thing was
+  // said before), the replica is complete and `at_op` fits. Answers with the state of each shard
+  // after that; it was taken if epoch and role are those that were asked for. `call` names no
+  // shards.
+  virtual void assign(AdminCall call, Assignments places, States done) = 0;
+  // Refuses pushes from now on, until a new epoch; the answer has the log heads.
+  virtual void seal(AdminCall call, States done) = 0;
+  // Copies these shards to another server, one after the other; answered when each learner has
+  // caught up, and goes on forwarding to it until the next assignment. Slow.
+  virtual void copy(AdminCall call, ServerId target, std::string address, States done) = 0;
+  // Puts replicas of these shards (that are not served here) into the state that `load` says:
+  // complete learners then, under the epoch of the call. Slow.
+  virtual void load(AdminCall call, LoadJob load, Done done) = 0;
+  virtual void open_pass(AdminCall call, uint32_t pass, uint64_t geometry, Done done) = 0;
+  virtual void close_below(AdminCall call, uint32_t pass, Done done) = 0;
+  // For each of `blocks` blocks of a section: the batches that all (or any) of the shards have.
+  virtual void marked(AdminCall call, BlockId section, uint32_t blocks, bool any,
                       std::function<void(Result<std::vector<uint32_t>>)> done) = 0;
-  // A verdict other than applied, decided and logged by the coordinator: marks every shard.
-  virtual void mark(uint64_t incarnation, uint64_t geometry, std::vector<BatchId> ids,
-                    Verdict verdict, Done done) = 0;
+  // A verdict other than applied, decided and logged by the coordinator.
+  virtual void mark(AdminCall call, uint64_t geometry, std::vector<BatchId> ids, Verdict verdict,
+                    Done done) = 0;
   // Sync: this member of the round is gone; what of it has not arrived counts as empty.
-  virtual void void_member(uint64_t incarnation, uint64_t round, BlockId block, Done done) = 0;
-  virtual void save(uint64_t incarnation, std::string folder, uint64_t number,
+  virtual void void_member(AdminCall call, uint64_t round, BlockId block, Done done) = 0;
+  // `committed`: number of the last checkpoint that was committed, 0: none (what was saved under
+  // another number since is no base for an increment).
+  virtual void save(AdminCall call, std::string folder, uint64_t number, uint64_t committed,
                     std::function<void(Result<std::vector<SavedShard>>)> done) = 0;
   // `rows`: also look at every row (counts against `expected`, content hash); not while training.
-  virtual void totals(uint64_t incarnation, bool rows, std::vector<ExpectedCount> expected,
+  virtual void totals(AdminCall call, bool rows, std::vector<ExpectedCount> expected,
                       std::function<void(Result<JobTotals>)> done) = 0;
-  virtual void close_job(uint64_t incarnation, Done done) = 0;
+  // `call` names no shards.
+  virtual void close_job(AdminCall call, Done done) = 0;
 };
 
 struct ServerJoin {
@@ -96,16 +188,26 @@ struct ServerJoin {
 };
 
 struct ServerJoinReply {
-  uint32_t server = 0;  // index in the ClusterMap
-  uint32_t report_every_ms = 500;
+  ServerId server = 0;  // index in the ClusterMap
+  uint32_t report_every_ms = 200;
+};
+
+struct ServerReport {
+  ServerId server = 0;
+  uint64_t boot = 0;
+  std::vector<ServerId> suspects;  // backups that have not answered its forwards for a while
+  uint64_t rss_bytes = 0;
 };
 
 class ServerRegistry {
  public:
   virtual ~ServerRegistry() = default;
+  // kStale: as report() says it.
   virtual void join(ServerJoin request, std::function<void(Result<ServerJoinReply>)> done) = 0;
-  // Renews; the answer says whether the job is over (the server may go).
-  virtual void report(uint32_t server, uint64_t boot, std::function<void(Result<bool>)> done) = 0;
+  // Renews; the answer says whether the server may go (the job is over, or it is drained). kStale:
+  // no member (any more): forget every replica, join anew under another boot. kNotFound: not known
+  // to this coordinator, which may be a new one: join again, with what is here.
+  virtual void report(ServerReport report, std::function<void(Result<bool>)> done) = 0;
 };
 
 }  // namespace flux

@@ -11,6 +11,10 @@ enum class ApiVerb : uint16_t {
   // At a server, by workers.
   kPull = 1,
   kPush = 2,
+  kConfirm = 3,
+  // At a server, by servers.
+  kReplicate = 8,
+  kInstall = 9,
   // At a server, by a coordinator.
   kOpenJob = 16,
   kLoad = 17,
@@ -22,6 +26,10 @@ enum class ApiVerb : uint16_t {
   kSave = 23,
   kTotals = 24,
   kCloseJob = 25,
+  kAssign = 26,
+  kSeal = 27,
+  kCopy = 28,
+  kHoldings = 29,
   // At a coordinator, by workers.
   kJoin = 32,
   kLease = 33,
@@ -49,6 +57,9 @@ struct VerbRule {
 inline constexpr VerbRule kVerbRules[] = {
     {ApiVerb::kPull, "pull", VerbHome::kServer, CallerRole::kWorker},
     {ApiVerb::kPush, "push", VerbHome::kServer, CallerRole::kWorker},
+    {ApiVerb::kConfirm, "confirm", VerbHome::kServer, CallerRole::kWorker},
+    {ApiVerb::kReplicate, "replicate", VerbHome::kServer, CallerRole::kServer},
+    {ApiVerb::kInstall, "install", VerbHome::kServer, CallerRole::kServer},
     {ApiVerb::kOpenJob, "open_job", VerbHome::kServer, CallerRole::kCoordinator},
     {ApiVerb::kLoad, "load", VerbHome::kServer, CallerRole::kCoordinator},
     {ApiVerb::kOpenPass, "open_pass", VerbHome::kServer, CallerRole::kCoordinator},
@@ -59,6 +70,10 @@ inline constexpr VerbRule kVerbRules[] = {
     {ApiVerb::kSave, "save", VerbHome::kServer, CallerRole::kCoordinator},
     {ApiVerb::kTotals, "totals", VerbHome::kServer, CallerRole::kCoordinator},
     {ApiVerb::kCloseJob, "close_job", VerbHome::kServer, CallerRole::kCoordinator},
+    {ApiVerb::kAssign, "assign", VerbHome::kServer, CallerRole::kCoordinator},
+    {ApiVerb::kSeal, "seal", VerbHome::kServer, CallerRole::kCoordinator},
+    {ApiVerb::kCopy, "copy", VerbHome::kServer, CallerRole::kCoordinator},
+    {ApiVerb::kHoldings, "holdings", VerbHome::kServer, CallerRole::kCoordinator},
     {ApiVerb::kJoin, "join", VerbHome::kCoordinator, CallerRole::kWorker},
     {ApiVerb::kLease, "lease", VerbHome::kCoordinator, CallerRole::kWorker},
     {ApiVerb::kReport, "report", VerbHome::kCoordinator, CallerRole::kWorker},

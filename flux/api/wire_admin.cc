@@ -1,6 +1,4 @@
 // Messages between coordinator and servers: what ServerAdminPort and ServerRegistry say.
-#include <algorithm>
-
 #include "flux/api/wire_message.h"
 #include "flux/api/wire_values.h"
 #include "flux/protocol/ledger.h"
@@ -15,36 +13,32 @@ Status decode_message(std::string_view bytes, EmptyMessage*) {
   return parse_message(bytes, "an empty message", &in);
 }
 
-std::string encode_message(const OpenJob& m) {
-  wire::OpenJob out;
-  out.set_name(m.name);
-  put_job(m.job, out.mutable_job());
-  out.set_incarnation(m.incarnation);
-  put_epoch(m.epoch, out.mutable_epoch());
-  out.mutable_shards()->Assign(m.shards.begin(), m.shards.end());
-  return out.SerializeAsString();
+namespace {
+
+constexpr int kWireChainMax = 64;
+
+void put_file(const FileToLoad& file, wire::FileToLoad* out) {
+  out->set_number(file.number);
+  out->set_name(file.name);
+  out->set_bytes(file.bytes);
+  out->set_hash(file.hash);
+  out->set_op(file.op);
+  out->set_stream_hash(file.stream_hash);
 }
-Status decode_message(std::string_view bytes, OpenJob* m) {
-  wire::OpenJob in;
-  FLUX_RETURN_IF_ERROR(parse_message(bytes, "open_job", &in));
-  *m = {in.name(),
-        take_job(in.job()),
-        in.incarnation(),
-        take_epoch(in.epoch()),
-        {in.shards().begin(), in.shards().end()}};
-  if (m->name.empty() || m->incarnation == 0)
-    return invalid("open_job: a job has a name and an incarnation that is not 0");
-  for (size_t i = 0; i < m->shards.size(); ++i) {
-    if (m->shards[i] >= kWireShardsMax || (i > 0 && m->shards[i] <= m->shards[i - 1]))
-      return invalid("open_job: shard {} at place {}; shards rise and are below {}", m->shards[i],
-                     i, kWireShardsMax);
-  }
+// A name is a file inside a checkpoint's folder, nothing else.
+Status check_file(uint64_t number, uint32_t shard, const std::string& name) {
+  if (number == 0 && name.empty() && shard < kWireShardsMax) return Status::ok();  // no file
+  if (shard >= kWireShardsMax || name.empty() || name[0] == '.' ||
+      name.find('/') != std::string::npos || name.find('\0') != std::string::npos)
+    return invalid("load: shard {} from a file that is called '{}'", shard, name.substr(0, 64));
   return Status::ok();
 }
 
+}  // namespace
+
 std::string encode_message(const LoadRequest& m) {
   wire::Load out;
-  out.set_incarnation(m.incarnation);
+  put_call(m.call, out.mutable_call());
   out.set_folder(m.load.folder);
   out.set_number(m.load.number);
   for (const ShardToLoad& shard : m.load.shards) {
@@ -53,6 +47,9 @@ std::string encode_message(const LoadRequest& m) {
     s->set_name(shard.name);
     s->set_bytes(shard.bytes);
     s->set_hash(shard.hash);
+    s->set_op(shard.op);
+    s->set_stream_hash(shard.stream_hash);
+    for (const FileToLoad& file : shard.chain) put_file(file, s->add_chain());
   }
   out.set_closed_below(m.load.closed_below);
   return out.SerializeAsString();
@@ -60,21 +57,26 @@ std::string encode_message(const LoadRequest& m) {
 Status decode_message(std::string_view bytes, LoadRequest* m) {
   wire::Load in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "load", &in));
-  *m = {in.incarnation(), {in.folder(), in.number(), {}, in.closed_below()}};
+  *m = {{}, {in.folder(), in.number(), {}, in.closed_below()}};
+  FLUX_RETURN_IF_ERROR(take_call("load", in.call(), &m->call));
   for (const wire::ShardToLoad& s : in.shards()) {
-    // A name is a file inside the checkpoint's folder, nothing else.
-    if (s.shard() >= kWireShardsMax || s.name().empty() || s.name()[0] == '.' ||
-        s.name().find('/') != std::string::npos || s.name().find('\0') != std::string::npos)
-      return invalid("load: shard {} from a file that is called '{}'", s.shard(),
-                     s.name().substr(0, 64));
-    m->load.shards.push_back({s.shard(), s.name(), s.bytes(), s.hash()});
+    FLUX_RETURN_IF_ERROR(check_file(in.number(), s.shard(), s.name()));
+    ShardToLoad shard{s.shard(), s.name(), s.bytes(), s.hash(), s.op(), s.stream_hash()};
+    if (s.chain_size() > kWireChainMax)
+      return invalid("load: shard {} from {} files, at most {} are possible", s.shard(),
+                     s.chain_size(), kWireChainMax);
+    for (const wire::FileToLoad& f : s.chain()) {
+      FLUX_RETURN_IF_ERROR(check_file(f.number(), s.shard(), f.name()));
+      shard.chain.push_back({f.number(), f.name(), f.bytes(), f.hash(), f.op(), f.stream_hash()});
+    }
+    m->load.shards.push_back(std::move(shard));
   }
   return Status::ok();
 }
 
 std::string encode_message(const OpenPassRequest& m) {
   wire::OpenPass out;
-  out.set_incarnation(m.incarnation);
+  put_call(m.call, out.mutable_call());
   out.set_pass(m.pass);
   out.set_geometry(m.geometry);
   return out.SerializeAsString();
@@ -82,27 +84,28 @@ std::string encode_message(const OpenPassRequest& m) {
 Status decode_message(std::string_view bytes, OpenPassRequest* m) {
   wire::OpenPass in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "open_pass", &in));
-  *m = {in.incarnation(), in.pass(), in.geometry()};
+  *m = {{}, in.pass(), in.geometry()};
+  FLUX_RETURN_IF_ERROR(take_call("open_pass", in.call(), &m->call));
   if (m->geometry == 0) return invalid("open_pass: pass {} without a geometry", m->pass);
   return Status::ok();
 }
 
 std::string encode_message(const CloseBelowRequest& m) {
   wire::CloseBelow out;
-  out.set_incarnation(m.incarnation);
+  put_call(m.call, out.mutable_call());
   out.set_pass(m.pass);
   return out.SerializeAsString();
 }
 Status decode_message(std::string_view bytes, CloseBelowRequest* m) {
   wire::CloseBelow in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "close_below", &in));
-  *m = {in.incarnation(), in.pass()};
-  return Status::ok();
+  m->pass = in.pass();
+  return take_call("close_below", in.call(), &m->call);
 }
 
 std::string encode_message(const MarkedRequest& m) {
   wire::Marked out;
-  out.set_incarnation(m.incarnation);
+  put_call(m.call, out.mutable_call());
   put_block(m.section, out.mutable_section());
   out.set_blocks(m.blocks);
   out.set_any(m.any);
@@ -111,7 +114,8 @@ std::string encode_message(const MarkedRequest& m) {
 Status decode_message(std::string_view bytes, MarkedRequest* m) {
   wire::Marked in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "marked", &in));
-  *m = {in.incarnation(), {}, in.blocks(), in.any()};
+  *m = {{}, {}, in.blocks(), in.any()};
+  FLUX_RETURN_IF_ERROR(take_call("marked", in.call(), &m->call));
   FLUX_RETURN_IF_ERROR(take_block(in.section(), &m->section));
   if (m->blocks > kBlocksPerSectionMax)
     return invalid("marked: {} blocks, a section has at most {}", m->blocks, kBlocksPerSectionMax);
@@ -132,7 +136,7 @@ Status decode_message(std::string_view bytes, MarkedReply* m) {
 
 std::string encode_message(const MarkRequest& m) {
   wire::Mark out;
-  out.set_incarnation(m.incarnation);
+  put_call(m.call, out.mutable_call());
   out.set_geometry(m.geometry);
   put_batches(m.ids, out.mutable_ids());
   out.set_verdict(static_cast<uint32_t>(m.verdict));
@@ -143,13 +147,14 @@ Status decode_message(std::string_view bytes, MarkRequest* m) {
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "mark", &in));
   if (in.verdict() == 0 || in.verdict() >= kVerdicts)
     return invalid("mark: verdict {}; skipped, dropped and lost are 1 to 3", in.verdict());
-  *m = {in.incarnation(), in.geometry(), {}, static_cast<Verdict>(in.verdict())};
+  *m = {{}, in.geometry(), {}, static_cast<Verdict>(in.verdict())};
+  FLUX_RETURN_IF_ERROR(take_call("mark", in.call(), &m->call));
   return take_batches(in.ids(), "mark", &m->ids);
 }
 
 std::string encode_message(const VoidMemberRequest& m) {
   wire::VoidMember out;
-  out.set_incarnation(m.incarnation);
+  put_call(m.call, out.mutable_call());
   out.set_round(m.round);
   put_block(m.block, out.mutable_block());
   return out.SerializeAsString();
@@ -157,22 +162,24 @@ std::string encode_message(const VoidMemberRequest& m) {
 Status decode_message(std::string_view bytes, VoidMemberRequest* m) {
   wire::VoidMember in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "void_member", &in));
-  *m = {in.incarnation(), in.round(), {}};
+  *m = {{}, in.round(), {}};
+  FLUX_RETURN_IF_ERROR(take_call("void_member", in.call(), &m->call));
   return take_block(in.block(), &m->block);
 }
 
 std::string encode_message(const SaveRequest& m) {
   wire::Save out;
-  out.set_incarnation(m.incarnation);
+  put_call(m.call, out.mutable_call());
   out.set_folder(m.folder);
   out.set_number(m.number);
+  out.set_committed(m.committed);
   return out.SerializeAsString();
 }
 Status decode_message(std::string_view bytes, SaveRequest* m) {
   wire::Save in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "save", &in));
-  *m = {in.incarnation(), in.folder(), in.number()};
-  return Status::ok();
+  *m = {{}, in.folder(), in.number(), in.committed()};
+  return take_call("save", in.call(), &m->call);
 }
 
 std::string encode_message(const SaveReply& m) {
@@ -186,6 +193,9 @@ std::string encode_message(const SaveReply& m) {
     s->set_op(shard.op);
     s->set_stream_hash(shard.stream_hash);
     s->set_rows(shard.rows);
+    s->set_incremental(shard.incremental);
+    s->set_base_op(shard.base_op);
+    s->set_base_stream_hash(shard.base_stream_hash);
   }
   return out.SerializeAsString();
 }
@@ -196,15 +206,15 @@ Status decode_message(std::string_view bytes, SaveReply* m) {
   for (const wire::SavedShard& s : in.shards()) {
     if (s.shard() >= kWireShardsMax)
       return invalid("answer of save: shard {}, ids are below {}", s.shard(), kWireShardsMax);
-    m->shards.push_back(
-        {s.shard(), s.name(), s.bytes(), s.hash(), s.op(), s.stream_hash(), s.rows()});
+    m->shards.push_back({s.shard(), s.name(), s.bytes(), s.hash(), s.op(), s.stream_hash(),
+                         s.rows(), s.incremental(), s.base_op(), s.base_stream_hash()});
   }
   return Status::ok();
 }
 
 std::string encode_message(const TotalsRequest& m) {
   wire::Totals out;
-  out.set_incarnation(m.incarnation);
+  put_call(m.call, out.mutable_call());
   out.set_rows(m.rows);
   for (const ExpectedCount& count : m.expected) {
     wire::ExpectedCount* c = out.add_expected();
@@ -216,7 +226,8 @@ std::string encode_message(const TotalsRequest& m) {
 Status decode_message(std::string_view bytes, TotalsRequest* m) {
   wire::Totals in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "totals", &in));
-  *m = {in.incarnation(), in.rows(), {}};
+  *m = {{}, in.rows(), {}};
+  FLUX_RETURN_IF_ERROR(take_call("totals", in.call(), &m->call));
   for (const wire::ExpectedCount& c : in.expected())
     m->expected.push_back({c.records(), c.repeats()});
   return Status::ok();
@@ -266,14 +277,13 @@ Status decode_message(std::string_view bytes, JobTotals* m) {
 
 std::string encode_message(const CloseJobRequest& m) {
   wire::CloseJob out;
-  out.set_incarnation(m.incarnation);
+  put_call(m.call, out.mutable_call());
   return out.SerializeAsString();
 }
 Status decode_message(std::string_view bytes, CloseJobRequest* m) {
   wire::CloseJob in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "close_job", &in));
-  m->incarnation = in.incarnation();
-  return Status::ok();
+  return take_call("close_job", in.call(), &m->call);
 }
 
 std::string encode_message(const ServerJoin& m) {
@@ -307,16 +317,21 @@ Status decode_message(std::string_view bytes, ServerJoinReply* m) {
   return Status::ok();
 }
 
-std::string encode_message(const ServerReportRequest& m) {
+std::string encode_message(const ServerReport& m) {
   wire::ServerReport out;
   out.set_server(m.server);
   out.set_boot(m.boot);
+  out.mutable_suspects()->Assign(m.suspects.begin(), m.suspects.end());
+  out.set_rss_bytes(m.rss_bytes);
   return out.SerializeAsString();
 }
-Status decode_message(std::string_view bytes, ServerReportRequest* m) {
+Status decode_message(std::string_view bytes, ServerReport* m) {
   wire::ServerReport in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "server_report", &in));
-  *m = {in.server(), in.boot()};
+  *m = {in.server(), in.boot(), {in.suspects().begin(), in.suspects().end()}, in.rss_bytes()};
+  for (const ServerId suspect : m->suspects)
+    if (suspect >= kWireServersMax)
+      return invalid("server_report: suspect {}, ids are below {}", suspect, kWireServersMax);
   return Status::ok();
 }
 

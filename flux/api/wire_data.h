@@ -29,6 +29,11 @@
 
 namespace flux {
 
+namespace wire {
+class Push;  // generated; seen only by the .cc files
+}
+struct WireReplicate;  // api/wire_replica.h
+
 enum class WireValue : uint8_t { kFp32 = 0, kFp16 = 1, kBf16 = 2 };
 // "fp32", "fp16", "bf16".
 Result<WireValue> parse_wire_value(std::string_view name);
@@ -117,7 +122,16 @@ struct WirePush {
  private:
   friend Status decode_push(std::string_view, std::span<const std::byte>, const ShapeOf&,
                             WirePush*);
-  Status bind_payload(std::span<const std::byte> payload, const ModelShape& shape);
+  friend Status decode_replicate(std::string_view, std::span<const std::byte>, const ShapeOf&,
+                                 WireReplicate*);
+  Status take_claim(const char* verb, const wire::Push& in);
+  Status take_rows(const char* verb, const wire::Push& in, std::span<const std::byte> payload,
+                   const ModelShape& shape);
+  Status take_no_rows(const char* verb, const wire::Push& in, std::span<const std::byte> payload,
+                      const ModelShape& shape);
+  Status take_epochs_of(const char* verb, const wire::Push& in);
+  Status bind_payload(const char* verb, std::span<const std::byte> payload,
+                      const ModelShape& shape);
 
   std::vector<ShardId> shards_;
   std::vector<ShardEpoch> epochs_;

@@ -7,84 +7,14 @@
 #include <gtest/gtest.h>
 
 #include "flux/api/messages.pb.h"
+#include "flux/api/test_batch_data.h"
 #include "flux/base/key.h"
 #include "flux/base/random.h"
 
 namespace flux {
 namespace {
 
-constexpr uint64_t kLife = 0x1122334455667788ULL;
-constexpr uint32_t kShards = 8;
-const ModelShape kShape{kShards, {4, 1}, 40000};  // three dense shards: 8, 9, 10
-
-// A batch with its gradients, made from a seed; keys of a shard are adjacent.
-struct BatchData {
-  std::vector<uint64_t> keys;
-  std::vector<uint32_t> begin{0}, counts;
-  std::vector<float> wide, narrow, dense;
-  std::vector<const float*> gradients;
-  std::vector<ShardEpoch> epochs;
-  PushRequest push;
-
-  BatchData(uint64_t seed, size_t n, const std::vector<ShardId>& shards) {
-    Random random(seed);
-    std::vector<std::vector<uint64_t>> by_shard(kShards);
-    for (size_t i = 0; i < n; ++i) {
-      const uint64_t key = random.next();
-      by_shard[shard_of(key, kShards)].push_back(key);
-    }
-    for (const auto& part : by_shard) {
-      keys.insert(keys.end(), part.begin(), part.end());
-      begin.push_back(static_cast<uint32_t>(keys.size()));
-    }
-    const auto numbers = [&](size_t size) {
-      std::vector<float> out(size);
-      for (float& x : out) x = static_cast<float>(random.normal());
-      return out;
-    };
-    for (size_t i = 0; i < keys.size(); ++i) counts.push_back(static_cast<uint32_t>(i % 7 + 1));
-    wide = numbers(keys.size() * 4);
-    narrow = numbers(keys.size());
-    dense = numbers(kShape.parameters);
-    gradients = {wide.data(), narrow.data()};
-    epochs.assign(shards.size(), {1, 1});
-    push.claim = {kLife, 77, {{{0, 0, 0, 3}, 1, 4}}, Verdict::kApplied};
-    push.shards = shards;
-    push.epochs = epochs;
-    push.keys = {keys.data(), begin.data()};
-    push.counts = counts.data();
-    push.tables = gradients;
-    push.dense = dense.data();
-    push.examples = 100;
-  }
-  BatchData(const BatchData&) = delete;
-};
-
-std::vector<ShardId> every_shard() {
-  std::vector<ShardId> all(kShape.all_shards());
-  std::iota(all.begin(), all.end(), 0U);
-  return all;
-}
-
-// What a receiver gets: one piece of aligned memory.
-Buffer<std::byte> gathered(const std::vector<std::span<const std::byte>>& spans) {
-  size_t bytes = 0;
-  for (const auto& span : spans) bytes += span.size();
-  Buffer<std::byte> out(bytes);
-  size_t at = 0;
-  for (const auto& span : spans) {
-    std::memcpy(out.data() + at, span.data(), span.size());
-    at += span.size();
-  }
-  return out;
-}
-bool lies_in(const void* p, const Buffer<std::byte>& memory) {
-  const auto* b = static_cast<const std::byte*>(p);
-  return b >= memory.data() && b <= memory.data() + memory.size();
-}
-const ModelShape* shape_of_life(uint64_t incarnation) {
-  return incarnation == kLife ? &kShape : nullptr;
-}
+using namespace test;
 
 class PushOfShards : public testing::TestWithParam<std::vector<ShardId>> {};
 
@@ -114,6 +44,7 @@ TEST_P(PushOfShards, ArrivesInPlaceAndUnchanged) {
   EXPECT_EQ(r.claim.ids, data.push.claim.ids);
   EXPECT_EQ(r.claim.verdict, Verdict::kApplied);
   EXPECT_EQ(r.examples, 100U);
+  EXPECT_EQ(r.lr_scale, 1);
   EXPECT_EQ(r.step, nullptr);
   EXPECT_EQ(std::vector<ShardId>(r.shards.begin(), r.shards.end()), shards);
   EXPECT_EQ(std::vector<ShardEpoch>(r.epochs.begin(), r.epochs.end()), data.epochs);
@@ -333,6 +264,7 @@ TEST(WireData, PushReplies) {
   const std::string alike = encode_push_reply(reply);
   reply.answers[2] = {2, Answer::kPartial, 7, {{{0, 0, 0, 1}, 2, 3}, {{0, 0, 0, 1}, 1, 3}}};
   reply.answers[4].answer = Answer::kDuplicate;
+  reply.receipt = ~0ULL;
   for (const std::string& bytes : {alike, encode_push_reply(reply)}) {
     PushReply got;
     ASSERT_TRUE(decode_push_reply(bytes, &got).is_ok());
@@ -341,6 +273,7 @@ TEST(WireData, PushReplies) {
     EXPECT_EQ(got.answers[3].op, 103U);
     EXPECT_EQ(got.answers[3].answer, Answer::kApplied);
     EXPECT_EQ(got.answers[2].answer == Answer::kPartial, bytes != alike);
+    EXPECT_EQ(got.receipt, bytes == alike ? 0 : ~0ULL);
     EXPECT_EQ(got.answers[2].already.size(), bytes == alike ? 0U : 2U);
   }
   PushReply got;
@@ -351,9 +284,9 @@ TEST(WireData, PushReplies) {
   EXPECT_EQ(decode_push_reply(bad.SerializeAsString(), &got).code(), Code::kInvalid);
   bad.add_ops(1);
   EXPECT_EQ(decode_push_reply(bad.SerializeAsString(), &got).code(), Code::kInvalid);
-  bad.add_answers(8);
+  bad.add_answers(kAnswerKinds);
   EXPECT_EQ(decode_push_reply(bad.SerializeAsString(), &got).code(), Code::kInvalid);
-  bad.set_answers(0, 7);
+  bad.set_answers(0, kAnswerKinds - 1);
   EXPECT_TRUE(decode_push_reply(bad.SerializeAsString(), &got).is_ok());
   bad.add_partial()->set_at(1);
   EXPECT_EQ(decode_push_reply(bad.SerializeAsString(), &got).code(), Code::kInvalid);

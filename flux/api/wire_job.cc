@@ -6,6 +6,8 @@ namespace flux {
 namespace {
 
 constexpr uint32_t kCodes = static_cast<uint32_t>(Code::kCancelled) + 1;
+constexpr int kHeldMax = 1 << 14;
+constexpr size_t kReasonMax = 4096;  // more of it is cut off
 constexpr uint32_t kLeaseKinds = static_cast<uint32_t>(LeaseAnswer::Kind::kEnd) + 1;
 
 void put_report(const WorkerReport& m, wire::WorkerReport* out) {
@@ -51,10 +53,15 @@ void put_lease_request(const LeaseRequest& m, wire::Lease* out) {
     e->mutable_positive()->Assign(report.positive.begin(), report.positive.end());
     e->mutable_negative()->Assign(report.negative.begin(), report.negative.end());
   }
+  for (const RefusedBatch& refused : m.refused) {
+    wire::RefusedBatch* r = out->add_refused();
+    put_batch(refused.id, r->mutable_id());
+    r->set_reason(refused.reason);
+  }
 }
 
 Status take_lease_request(const wire::Lease& in, LeaseRequest* m) {
-  *m = {in.worker(), in.lane(), in.seq(), {}, {}};
+  *m = {in.worker(), in.lane(), in.seq(), {}, {}, {}};
   FLUX_RETURN_IF_ERROR(take_batches(in.applied(), "applied batches", &m->applied));
   if (in.evaluated_size() > kWireIdsMax)
     return invalid("{} evaluated batches, at most {}", in.evaluated_size(), kWireIdsMax);
@@ -70,6 +77,13 @@ Status take_lease_request(const wire::Lease& in, LeaseRequest* m) {
     report.negative.assign(e.negative().begin(), e.negative().end());
     m->evaluated.push_back(std::move(report));
   }
+  if (in.refused_size() > kWireIdsMax)
+    return invalid("{} refused batches, at most {}", in.refused_size(), kWireIdsMax);
+  for (const wire::RefusedBatch& r : in.refused()) {
+    RefusedBatch refused{{}, r.reason().substr(0, kReasonMax)};
+    FLUX_RETURN_IF_ERROR(take_batch(r.id(), &refused.id));
+    m->refused.push_back(std::move(refused));
+  }
   return Status::ok();
 }
 
@@ -77,11 +91,15 @@ void put_map(const ClusterMap& m, wire::ClusterMap* out) {
   out->mutable_server()->Assign(m.route.server.begin(), m.route.server.end());
   put_epochs(m.route.epoch, out->mutable_epochs(), out->mutable_epoch_of());
   for (const std::string& address : m.servers) out->add_servers(address);
+  out->set_version(m.version);
 }
 
 Status take_map(const wire::ClusterMap& in, ClusterMap* m) {
   const auto shards = static_cast<size_t>(in.server_size());
   if (shards > kWireShardsMax) return invalid("a map of {} shards", shards);
+  if (static_cast<uint32_t>(in.servers_size()) > kWireServersMax)
+    return invalid("a map of {} servers", in.servers_size());
+  m->version = in.version();
   m->servers.assign(in.servers().begin(), in.servers().end());
   m->route.server.assign(in.server().begin(), in.server().end());
   for (const ServerId server : m->route.server)
@@ -100,6 +118,45 @@ Status take_member(const Member& in, BlockId* block, uint32_t* batches, uint32_t
   return Status::ok();
 }
 
+void put_round(const SyncRound& round, wire::Round* out) {
+  out->set_id(round.id);
+  out->set_lanes(round.lanes);
+  for (const RoundMember& member : round.members) {
+    wire::RoundMember* r = out->add_members();
+    put_block(member.block, r->mutable_block());
+    r->set_batches(member.batches);
+    r->set_skip_mask(member.skip_mask);
+  }
+}
+
+Status take_round(const wire::Round& in, SyncRound* out) {
+  if (in.members_size() > kWireIdsMax)
+    return invalid("a round of {} members, at most {}", in.members_size(), kWireIdsMax);
+  *out = {in.id(), {}, in.lanes()};
+  for (const wire::RoundMember& r : in.members()) {
+    RoundMember member;
+    FLUX_RETURN_IF_ERROR(take_member(r, &member.block, &member.batches, &member.skip_mask));
+    out->members.push_back(member);
+  }
+  return Status::ok();
+}
+
+void put_held(const HeldBlock& held, wire::HeldBlock* out) {
+  put_block(held.id, out->mutable_block());
+  out->set_lane(held.lane);
+  out->set_applied(held.applied);
+  out->set_evaluate(held.evaluate);
+  if (held.round.id != 0) put_round(held.round, out->mutable_round());
+}
+
+Status take_held(const wire::HeldBlock& in, HeldBlock* out) {
+  FLUX_RETURN_IF_ERROR(take_block(in.block(), &out->id));
+  out->lane = in.lane();
+  out->applied = in.applied();
+  out->evaluate = in.evaluate();
+  return take_round(in.round(), &out->round);
+}
+
 }  // namespace
 
 std::string encode_message(const JoinRequest& m) {
@@ -114,16 +171,26 @@ std::string encode_message(const JoinRequest& m) {
     field->set_path(name);
     field->set_value(value);
   }
+  out.set_incarnation(m.incarnation);
+  for (const HeldBlock& held : m.held) put_held(held, out.add_held());
   return out.SerializeAsString();
 }
 Status decode_message(std::string_view bytes, JoinRequest* m) {
   wire::Join in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "join", &in));
-  *m = {in.name(), in.boot(), in.lanes(), in.host(), in.pid(), {}};
+  *m = {in.name(), in.boot(), in.lanes(), in.host(), in.pid(), {}, in.incarnation(), {}};
   for (const wire::Override& field : in.model()) m->model[field.path()] = field.value();
   if (m->name.empty()) return invalid("join: a worker has a name");
   if (m->lanes < 1 || m->lanes > 4096)
     return invalid("join: worker '{}' with {} lanes, 1 to 4096", m->name, m->lanes);
+  if (in.held_size() > kHeldMax)
+    return invalid("join: worker '{}' holds {} blocks, at most {}", m->name, in.held_size(),
+                   kHeldMax);
+  m->held.resize(static_cast<size_t>(in.held_size()));
+  for (int i = 0; i < in.held_size(); ++i) {
+    const Status status = take_held(in.held(i), &m->held[static_cast<size_t>(i)]);
+    if (!status.is_ok()) return status.with_context("join");
+  }
   return Status::ok();
 }
 
@@ -163,14 +230,8 @@ std::string encode_message(const LeaseAnswer& m) {
   out.mutable_lease()->set_skip_mask(m.lease.skip_mask);
   out.mutable_lease()->set_attempt(m.lease.attempt);
   out.set_geometry(m.geometry);
-  out.mutable_round()->set_id(m.round.id);
-  out.mutable_round()->set_lanes(m.round.lanes);
-  for (const RoundMember& member : m.round.members) {
-    wire::RoundMember* r = out.mutable_round()->add_members();
-    put_block(member.block, r->mutable_block());
-    r->set_batches(member.batches);
-    r->set_skip_mask(member.skip_mask);
-  }
+  put_round(m.round, out.mutable_round());
+  if (m.lr_scale != 1) out.set_lr_scale(m.lr_scale);
   out.set_wait_ms(m.wait_ms);
   out.set_reason(m.reason);
   return out.SerializeAsString();
@@ -185,13 +246,8 @@ Status decode_message(std::string_view bytes, LeaseAnswer* m) {
       take_member(in.lease(), &m->lease.id, &m->lease.batches, &m->lease.skip_mask));
   m->lease.attempt = in.lease().attempt();
   m->geometry = in.geometry();
-  m->round.id = in.round().id();
-  m->round.lanes = in.round().lanes();
-  for (const wire::RoundMember& r : in.round().members()) {
-    RoundMember member;
-    FLUX_RETURN_IF_ERROR(take_member(r, &member.block, &member.batches, &member.skip_mask));
-    m->round.members.push_back(member);
-  }
+  FLUX_RETURN_IF_ERROR(take_round(in.round(), &m->round));
+  FLUX_RETURN_IF_ERROR(take_lr_scale("answer of lease", in.lr_scale(), &m->lr_scale));
   m->wait_ms = in.wait_ms();
   m->reason = in.reason();
   return Status::ok();

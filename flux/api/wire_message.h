@@ -33,22 +33,47 @@ struct EmptyMessage {
   bool operator==(const EmptyMessage&) const = default;
 };
 
-// --- at a server, by a coordinator (OpenJob and JobTotals are in api/server_admin.h)
-struct LoadRequest {
+// --- at a server, by a worker or another server (push and replicate are in api/wire_data.h)
+struct ConfirmRequest {
   uint64_t incarnation = 0;
+  uint64_t receipt = 0;
+};
+
+// --- at a server, by a coordinator (OpenJob, Holdings and JobTotals are in api/server_admin.h)
+struct HoldingsRequest {
+  std::string name;
+  uint64_t term = 0;
+};
+struct AssignRequest {
+  AdminCall call;
+  Assignments places;
+};
+struct SealRequest {
+  AdminCall call;
+};
+struct CopyRequest {
+  AdminCall call;
+  ServerId target = 0;
+  std::string address;
+};
+struct StatesReply {
+  std::vector<ShardState> shards;
+};
+struct LoadRequest {
+  AdminCall call;
   LoadJob load;
 };
 struct OpenPassRequest {
-  uint64_t incarnation = 0;
+  AdminCall call;
   uint32_t pass = 0;
   uint64_t geometry = 0;
 };
 struct CloseBelowRequest {
-  uint64_t incarnation = 0;
+  AdminCall call;
   uint32_t pass = 0;
 };
 struct MarkedRequest {
-  uint64_t incarnation = 0;
+  AdminCall call;
   BlockId section;
   uint32_t blocks = 0;
   bool any = false;
@@ -57,31 +82,32 @@ struct MarkedReply {
   std::vector<uint32_t> masks;
 };
 struct MarkRequest {
-  uint64_t incarnation = 0;
+  AdminCall call;
   uint64_t geometry = 0;
   std::vector<BatchId> ids;
   Verdict verdict = Verdict::kSkipped;
 };
 struct VoidMemberRequest {
-  uint64_t incarnation = 0;
+  AdminCall call;
   uint64_t round = 0;
   BlockId block;
 };
 struct SaveRequest {
-  uint64_t incarnation = 0;
+  AdminCall call;
   std::string folder;
   uint64_t number = 0;
+  uint64_t committed = 0;
 };
 struct SaveReply {
   std::vector<SavedShard> shards;
 };
 struct TotalsRequest {
-  uint64_t incarnation = 0;
+  AdminCall call;
   bool rows = false;
   std::vector<ExpectedCount> expected;
 };
 struct CloseJobRequest {
-  uint64_t incarnation = 0;
+  AdminCall call;
 };
 
 // --- at a coordinator
@@ -100,10 +126,6 @@ struct GeometryRequest {
 struct GeometryReply {
   std::string json;
 };
-struct ServerReportRequest {
-  uint32_t server = 0;
-  uint64_t boot = 0;
-};
 struct ServerReportReply {
   bool over = false;
 };
@@ -112,7 +134,14 @@ struct ServerReportReply {
   std::string encode_message(const Type& message); \
   Status decode_message(std::string_view bytes, Type* out)
 FLUX_WIRE_MESSAGE(EmptyMessage);
+FLUX_WIRE_MESSAGE(ConfirmRequest);
 FLUX_WIRE_MESSAGE(OpenJob);
+FLUX_WIRE_MESSAGE(HoldingsRequest);
+FLUX_WIRE_MESSAGE(Holdings);
+FLUX_WIRE_MESSAGE(AssignRequest);
+FLUX_WIRE_MESSAGE(SealRequest);
+FLUX_WIRE_MESSAGE(CopyRequest);
+FLUX_WIRE_MESSAGE(StatesReply);
 FLUX_WIRE_MESSAGE(LoadRequest);
 FLUX_WIRE_MESSAGE(OpenPassRequest);
 FLUX_WIRE_MESSAGE(CloseBelowRequest);
@@ -137,7 +166,7 @@ FLUX_WIRE_MESSAGE(GeometryReply);
 FLUX_WIRE_MESSAGE(LeaveRequest);
 FLUX_WIRE_MESSAGE(ServerJoin);
 FLUX_WIRE_MESSAGE(ServerJoinReply);
-FLUX_WIRE_MESSAGE(ServerReportRequest);
+FLUX_WIRE_MESSAGE(ServerReport);
 FLUX_WIRE_MESSAGE(ServerReportReply);
 #undef FLUX_WIRE_MESSAGE
 

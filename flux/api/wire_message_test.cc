@@ -26,61 +26,65 @@ BatchId batch(uint32_t block, uint8_t at, uint8_t of) {
 }
 const std::string kBytes("not\xff UTF-8\0and more", 19);
 
-TEST(WireMessage, JobsAndPassesOfAServer) {
-  const OpenJob open{"a job",
-                     {kBytes, "name: x\n", {{"data.batch", "7"}, {"name", kBytes}}},
-                     0xfedcba9876543210ULL,
-                     {7, 9},
-                     {0, 5, 65543}};
-  const OpenJob got = round_trip(open);
-  EXPECT_EQ(got.name, open.name);
-  EXPECT_EQ(got.job, open.job);
-  EXPECT_EQ(got.incarnation, open.incarnation);
-  EXPECT_EQ(got.epoch, open.epoch);
-  EXPECT_EQ(got.shards, open.shards);
+const AdminCall kCall{0xfedcba9876543210ULL, 12, {0, 5, 65543}, {{7, 9}, {7, 9}, {8, 1}}};
+void expect_call(const AdminCall& call) {
+  EXPECT_EQ(call.incarnation, kCall.incarnation);
+  EXPECT_EQ(call.term, 12U);
+  EXPECT_EQ(call.shards, kCall.shards);
+  EXPECT_EQ(call.epochs, kCall.epochs);
+}
 
-  const LoadRequest load{~0ULL, {"some/" + kBytes, 12, {{4, "shard-00004", 99, ~0ULL}}, 3}};
+TEST(WireMessage, LoadsAndPassesOfAServer) {
+  const ShardToLoad shard{4,
+                          "shard-00004.changes",
+                          99,
+                          ~0ULL,
+                          31,
+                          32,
+                          {{10, "shard-00004", 7, 8, 9, 10}, {11, "changes", 1, 2, 3, 4}}};
+  const LoadRequest load{kCall, {"some/" + kBytes, 12, {shard}, 3}};
   const LoadRequest loaded = round_trip(load);
-  EXPECT_EQ(loaded.incarnation, load.incarnation);
+  expect_call(loaded.call);
   EXPECT_EQ(loaded.load.folder, load.load.folder);
   EXPECT_EQ(loaded.load.number, 12U);
   EXPECT_EQ(loaded.load.closed_below, 3U);
   ASSERT_EQ(loaded.load.shards.size(), 1U);
-  EXPECT_EQ(loaded.load.shards[0].shard, 4U);
-  EXPECT_EQ(loaded.load.shards[0].name, "shard-00004");
-  EXPECT_EQ(loaded.load.shards[0].bytes, 99U);
-  EXPECT_EQ(loaded.load.shards[0].hash, ~0ULL);
+  EXPECT_EQ(loaded.load.shards[0], shard);
 
-  const OpenPassRequest pass = round_trip(OpenPassRequest{5, 6, 7});
-  EXPECT_EQ(pass.incarnation, 5U);
+  const OpenPassRequest pass = round_trip(OpenPassRequest{kCall, 6, 7});
+  expect_call(pass.call);
   EXPECT_EQ(pass.pass, 6U);
   EXPECT_EQ(pass.geometry, 7U);
-  const CloseBelowRequest close = round_trip(CloseBelowRequest{5, 6});
-  EXPECT_EQ(close.incarnation, 5U);
+  const CloseBelowRequest close = round_trip(CloseBelowRequest{kCall, 6});
+  expect_call(close.call);
   EXPECT_EQ(close.pass, 6U);
-  EXPECT_EQ(round_trip(CloseJobRequest{77}).incarnation, 77U);
+  expect_call(round_trip(CloseJobRequest{kCall}).call);
 }
 
 TEST(WireMessage, MarksSavesAndTotalsOfAServer) {
-  const MarkedRequest marked = round_trip(MarkedRequest{1, {2, 3, 4, 0}, 1000, true});
-  EXPECT_EQ(marked.incarnation, 1U);
+  const MarkedRequest marked = round_trip(MarkedRequest{kCall, {2, 3, 4, 0}, 1000, true});
+  expect_call(marked.call);
   EXPECT_EQ(marked.section, (BlockId{2, 3, 4, 0}));
   EXPECT_EQ(marked.blocks, 1000U);
   EXPECT_TRUE(marked.any);
   const std::vector<uint32_t> masks = {0, ~0U, 5};
   EXPECT_EQ(round_trip(MarkedReply{masks}).masks, masks);
   const MarkRequest mark =
-      round_trip(MarkRequest{1, 2, {batch(1, 0, 1), batch(2, 31, 32)}, Verdict::kLost});
+      round_trip(MarkRequest{kCall, 2, {batch(1, 0, 1), batch(2, 31, 32)}, Verdict::kLost});
+  expect_call(mark.call);
   EXPECT_EQ(mark.ids, (std::vector<BatchId>{batch(1, 0, 1), batch(2, 31, 32)}));
   EXPECT_EQ(mark.geometry, 2U);
   EXPECT_EQ(mark.verdict, Verdict::kLost);
-  const VoidMemberRequest gone = round_trip(VoidMemberRequest{1, 2, {3, 4, 5, 6}});
+  const VoidMemberRequest gone = round_trip(VoidMemberRequest{kCall, 2, {3, 4, 5, 6}});
+  expect_call(gone.call);
   EXPECT_EQ(gone.round, 2U);
   EXPECT_EQ(gone.block, (BlockId{3, 4, 5, 6}));
-  const SaveRequest save = round_trip(SaveRequest{1, "folder", 8});
+  const SaveRequest save = round_trip(SaveRequest{kCall, "folder", 8, 7});
+  expect_call(save.call);
   EXPECT_EQ(save.folder, "folder");
   EXPECT_EQ(save.number, 8U);
-  const SaveReply saved = round_trip(SaveReply{{{1, "a", 2, 3, 4, 5, 6}}});
+  EXPECT_EQ(save.committed, 7U);
+  const SaveReply saved = round_trip(SaveReply{{{1, "a", 2, 3, 4, 5, 6, true, 7, 8}}});
   ASSERT_EQ(saved.shards.size(), 1U);
   EXPECT_EQ(saved.shards[0].shard, 1U);
   EXPECT_EQ(saved.shards[0].name, "a");
@@ -89,7 +93,11 @@ TEST(WireMessage, MarksSavesAndTotalsOfAServer) {
   EXPECT_EQ(saved.shards[0].op, 4U);
   EXPECT_EQ(saved.shards[0].stream_hash, 5U);
   EXPECT_EQ(saved.shards[0].rows, 6U);
-  const TotalsRequest ask = round_trip(TotalsRequest{1, true, {{10, 2}, {20, 3}}});
+  EXPECT_TRUE(saved.shards[0].incremental);
+  EXPECT_EQ(saved.shards[0].base_op, 7U);
+  EXPECT_EQ(saved.shards[0].base_stream_hash, 8U);
+  const TotalsRequest ask = round_trip(TotalsRequest{kCall, true, {{10, 2}, {20, 3}}});
+  expect_call(ask.call);
   EXPECT_TRUE(ask.rows);
   ASSERT_EQ(ask.expected.size(), 2U);
   EXPECT_EQ(ask.expected[1].records, 20U);
@@ -115,8 +123,8 @@ TEST(WireMessage, MarksSavesAndTotalsOfAServer) {
 }
 
 TEST(WireMessage, JoiningACoordinator) {
-  const JoinRequest join = round_trip(
-      JoinRequest{"worker-1", ~1ULL, 4, "host", 99, {{"shards", "8"}, {"tables.t.dim", kBytes}}});
+  const JoinRequest join = round_trip(JoinRequest{
+      "worker-1", ~1ULL, 4, "host", 99, {{"shards", "8"}, {"tables.t.dim", kBytes}}, 0, {}});
   EXPECT_EQ(join.name, "worker-1");
   EXPECT_EQ(join.boot, ~1ULL);
   EXPECT_EQ(join.lanes, 4U);
@@ -124,9 +132,27 @@ TEST(WireMessage, JoiningACoordinator) {
   EXPECT_EQ(join.pid, 99U);
   EXPECT_EQ(join.model.at("tables.t.dim"), kBytes);
   EXPECT_EQ(join.model.size(), 2U);
+  EXPECT_EQ(join.incarnation, 0U);
+  EXPECT_TRUE(join.held.empty());
+
+  JoinRequest again{"worker-1", 2, 1, "", 0, {}, ~7ULL, {}};
+  again.held.push_back({{1, 2, 3, 4}, 5, 0x80000001, false, {}});
+  again.held.push_back({{1, 2, 3, 5}, 6, 0, true, {9, {{{1, 2, 3, 5}, 32, 7}}, 3}});
+  const JoinRequest back = round_trip(again);
+  EXPECT_EQ(back.incarnation, ~7ULL);
+  ASSERT_EQ(back.held.size(), 2U);
+  EXPECT_EQ(back.held[0].id, again.held[0].id);
+  EXPECT_EQ(back.held[0].lane, 5U);
+  EXPECT_EQ(back.held[0].applied, 0x80000001);
+  EXPECT_FALSE(back.held[0].evaluate);
+  EXPECT_EQ(back.held[0].round, SyncRound{});
+  EXPECT_EQ(back.held[1].id, again.held[1].id);
+  EXPECT_TRUE(back.held[1].evaluate);
+  EXPECT_EQ(back.held[1].round, again.held[1].round);
 
   JoinReply reply{3, {"p", "t", {{"a", "b"}}}, 5, {}, 250, "for a server"};
   reply.map.servers = {"tcp:a:1", "unix:b"};
+  reply.map.version = 1ULL << 40;
   reply.map.route.server = {0, 1, 1, 0};
   reply.map.route.epoch = {{1, 1}, {1, 1}, {1, 2}, {1, 1}};
   const JoinReply got = round_trip(reply);
@@ -136,6 +162,7 @@ TEST(WireMessage, JoiningACoordinator) {
   EXPECT_EQ(got.report_every_ms, 250U);
   EXPECT_EQ(got.waits, "for a server");
   EXPECT_EQ(got.map.servers, reply.map.servers);
+  EXPECT_EQ(got.map.version, 1ULL << 40);
   EXPECT_EQ(got.map.route.server, reply.map.route.server);
   EXPECT_EQ(got.map.route.epoch, reply.map.route.epoch);
 
@@ -153,9 +180,11 @@ TEST(WireMessage, JoiningACoordinator) {
   const ServerJoinReply welcome = round_trip(ServerJoinReply{2, 100});
   EXPECT_EQ(welcome.server, 2U);
   EXPECT_EQ(welcome.report_every_ms, 100U);
-  const ServerReportRequest report = round_trip(ServerReportRequest{2, 7});
+  const ServerReport report = round_trip(ServerReport{2, 7, {0, 9}, 12345});
   EXPECT_EQ(report.server, 2U);
   EXPECT_EQ(report.boot, 7U);
+  EXPECT_EQ(report.suspects, (std::vector<ServerId>{0, 9}));
+  EXPECT_EQ(report.rss_bytes, 12345U);
   EXPECT_TRUE(round_trip(ServerReportReply{true}).over);
 }
 
@@ -178,7 +207,7 @@ void expect_some_report(const WorkerReport& r) {
 }
 
 TEST(WireMessage, LeasesAndReports) {
-  LeaseRequest lease{1, 2, 3, {batch(4, 5, 6)}, {}};
+  LeaseRequest lease{1, 2, 3, {batch(4, 5, 6)}, {}, {{batch(8, 1, 2), kBytes}}};
   lease.evaluated.push_back({batch(7, 0, 1), 2.5, {1, 2}, {3, 4}, {5, 6}});
   const LeaseRequest got = round_trip(lease);
   EXPECT_EQ(got.worker, 1U);
@@ -192,7 +221,12 @@ TEST(WireMessage, LeasesAndReports) {
   EXPECT_EQ(got.evaluated[0].positive, (std::vector<uint32_t>{3, 4}));
   EXPECT_EQ(got.evaluated[0].negative, (std::vector<uint32_t>{5, 6}));
 
-  LeaseAnswer answer{LeaseAnswer::Kind::kEvaluate, {{1, 2, 3, 4}, 32, 5, 6}, ~0ULL, {}, 7, "why"};
+  ASSERT_EQ(got.refused.size(), 1U);
+  EXPECT_EQ(got.refused[0].id, batch(8, 1, 2));
+  EXPECT_EQ(got.refused[0].reason, kBytes);
+
+  LeaseAnswer answer{
+      LeaseAnswer::Kind::kEvaluate, {{1, 2, 3, 4}, 32, 5, 6}, ~0ULL, {}, 7, "why", 0.3F};
   answer.round = {8, {{{1, 2, 3, 4}, 32, ~0U}, {{1, 2, 3, 5}, 1, 0}}, 3};
   const LeaseAnswer a = round_trip(answer);
   EXPECT_EQ(a.kind, answer.kind);
@@ -202,6 +236,8 @@ TEST(WireMessage, LeasesAndReports) {
   EXPECT_EQ(a.lease.attempt, 6U);
   EXPECT_EQ(a.geometry, ~0ULL);
   EXPECT_EQ(a.round, answer.round);
+  EXPECT_EQ(a.lr_scale, 0.3F);
+  EXPECT_EQ(round_trip(LeaseAnswer{}).lr_scale, 1);
   EXPECT_EQ(a.wait_ms, 7U);
   EXPECT_EQ(a.reason, "why");
 
@@ -240,33 +276,50 @@ void expect_refused_wire(const Wire& message, const std::string& says) {
 }
 
 TEST(WireMessage, ValuesThatNobodySends) {
-  expect_refused(OpenJob{"", {}, 1, {}, {}}, Code::kInvalid, "a name and an incarnation");
-  expect_refused(OpenJob{"x", {}, 0, {}, {}}, Code::kInvalid, "a name and an incarnation");
-  expect_refused(OpenJob{"x", {}, 1, {}, {2, 2}}, Code::kInvalid, "shard 2 at place 1");
-  expect_refused(OpenJob{"x", {}, 1, {}, {65544}}, Code::kInvalid, "shard 65544");
-  for (const char* name : {"", "..", ".hidden", "a/b", "/etc/passwd"})
-    expect_refused(LoadRequest{1, {"f", 1, {{0, name, 1, 1}}, 0}}, Code::kInvalid, "is called");
-  expect_refused(OpenPassRequest{1, 2, 0}, Code::kInvalid, "without a geometry");
-  expect_refused(MarkedRequest{1, {}, kBlocksPerSectionMax + 1, false}, Code::kInvalid, "blocks");
-  expect_refused(MarkRequest{1, 1, {}, Verdict::kApplied}, Code::kInvalid, "verdict 0");
-  expect_refused(MarkRequest{1, 1, {}, static_cast<Verdict>(4)}, Code::kInvalid, "verdict 4");
-  expect_refused(MarkRequest{1, 1, {{{}, 3, 3}}, Verdict::kLost}, Code::kInvalid, "batch 3 of");
-  expect_refused(MarkRequest{1, 1, {{{}, 0, 33}}, Verdict::kLost}, Code::kInvalid, "block of 33");
-  expect_refused(MarkRequest{1, 1, {{{}, 0, 0}}, Verdict::kLost}, Code::kInvalid, "block of 0");
-  expect_refused(SaveReply{{{65544, "a", 0, 0, 0, 0, 0}}}, Code::kInvalid, "shard 65544");
-  expect_refused(JoinRequest{"", 1, 1, "", 0, {}}, Code::kInvalid, "a name");
-  expect_refused(JoinRequest{"w", 1, 0, "", 0, {}}, Code::kInvalid, "0 lanes");
-  expect_refused(JoinRequest{"w", 1, 5000, "", 0, {}}, Code::kInvalid, "5000 lanes");
+  for (const AdminCall& call :
+       {AdminCall{1, 1, {2, 2}, {{}, {}}}, AdminCall{1, 1, {2, 1}, {{}, {}}}})
+    expect_refused(CloseBelowRequest{call, 0}, Code::kInvalid, "at place 1; shards rise");
+  expect_refused(CloseBelowRequest{{1, 1, {65544}, {{}}}, 0}, Code::kInvalid, "shard 65544");
+  expect_refused(CloseBelowRequest{{1, 1, {1}, {}}, 0}, Code::kInvalid, "0 epochs");
+  for (const char* name : {"", "..", ".hidden", "a/b", "/etc/passwd"}) {
+    expect_refused(LoadRequest{{}, {"f", 1, {{0, name, 1, 1, 0, 0}}, 0}}, Code::kInvalid,
+                   "is called");
+    const ShardToLoad chained{0, "good", 1, 1, 0, 0, {{1, name, 1, 1, 1, 1}}};
+    expect_refused(LoadRequest{{}, {"f", 1, {chained}, 0}}, Code::kInvalid, "is called");
+  }
+  const ShardToLoad longest{0, "good", 1, 1, 0, 0, std::vector<FileToLoad>(65)};
+  expect_refused(LoadRequest{{}, {"f", 1, {longest}, 0}}, Code::kInvalid, "65 files");
+  expect_refused(OpenPassRequest{{}, 2, 0}, Code::kInvalid, "without a geometry");
+  expect_refused(MarkedRequest{{}, {}, kBlocksPerSectionMax + 1, false}, Code::kInvalid, "blocks");
+  expect_refused(MarkRequest{{}, 1, {}, Verdict::kApplied}, Code::kInvalid, "verdict 0");
+  expect_refused(MarkRequest{{}, 1, {}, static_cast<Verdict>(4)}, Code::kInvalid, "verdict 4");
+  expect_refused(MarkRequest{{}, 1, {{{}, 3, 3}}, Verdict::kLost}, Code::kInvalid, "batch 3 of");
+  expect_refused(MarkRequest{{}, 1, {{{}, 0, 33}}, Verdict::kLost}, Code::kInvalid, "block of 33");
+  expect_refused(MarkRequest{{}, 1, {{{}, 0, 0}}, Verdict::kLost}, Code::kInvalid, "block of 0");
+  expect_refused(SaveReply{{{65544, "a", 0, 0, 0, 0, 0, false, 0, 0}}}, Code::kInvalid,
+                 "shard 65544");
+  expect_refused(JoinRequest{"", 1, 1, "", 0, {}, 0, {}}, Code::kInvalid, "a name");
+  expect_refused(JoinRequest{"w", 1, 0, "", 0, {}, 0, {}}, Code::kInvalid, "0 lanes");
+  expect_refused(JoinRequest{"w", 1, 5000, "", 0, {}, 0, {}}, Code::kInvalid, "5000 lanes");
   expect_refused(ServerJoin{"s", 1, "", "", 0}, Code::kInvalid, "an address");
-  LeaseRequest uneven{1, 0, 1, {}, {{batch(0, 0, 1), 0, {1, 2}, {1}, {1, 2}}}};
+  LeaseRequest uneven{1, 0, 1, {}, {{batch(0, 0, 1), 0, {1, 2}, {1}, {1, 2}}}, {}};
   expect_refused(uneven, Code::kInvalid, "2 buckets, 1 positive");
   LeaseAnswer lease;
   lease.lease.batches = 33;
   expect_refused(lease, Code::kInvalid, "33 batches");
   lease = {};
+  lease.lr_scale = -1;
+  expect_refused(lease, Code::kInvalid, "scaled by -1");
+  lease = {};
   lease.kind = static_cast<LeaseAnswer::Kind>(4);
   expect_refused(lease, Code::kInvalid, "kind 4");
-  ClusterMap map{{{0, 1}, {{1, 1}, {1, 1}}}, {"only one"}};
+  expect_refused(ServerReport{1, 1, {1U << 20}, 0}, Code::kInvalid, "suspect 1048576");
+  JoinRequest held{"w", 1, 1, "", 0, {}, 1, {}};
+  held.held.resize((1 << 14) + 1);
+  expect_refused(held, Code::kInvalid, "holds 16385 blocks");
+  held.held.assign(1, {{}, 0, 0, false, {1, {{{}, 33, 0}}, 1}});
+  expect_refused(held, Code::kInvalid, "join: a block of 33 batches");
+  ClusterMap map{{{0, 1}, {{1, 1}, {1, 1}}}, {"only one"}, 1};
   expect_refused(map, Code::kInvalid, "server 1 of 1");
 
   wire::Marked phase;
@@ -288,7 +341,7 @@ TEST(WireMessage, ValuesThatNobodySends) {
 
 // Every prefix and many flipped bits of every kind of message end in a Status, never worse.
 TEST(WireMessage, DamagedBytesAreRefusedOrReadAsSomethingElse) {
-  LeaveRequest leave{{1, 2, 3, {batch(4, 5, 6)}, {}}, some_report(), Status(Code::kIo, "x")};
+  LeaveRequest leave{{1, 2, 3, {batch(4, 5, 6)}, {}, {}}, some_report(), Status(Code::kIo, "x")};
   leave.last.evaluated.push_back({batch(7, 0, 1), 2.5, {1, 2}, {3, 4}, {5, 6}});
   const std::string good = encode_message(leave);
   Random random(3);
@@ -314,7 +367,7 @@ TEST(Verbs, EveryVerbHasOneHomeAndOneRole) {
     EXPECT_TRUE(numbers.insert(static_cast<uint16_t>(rule.verb)).second);
     EXPECT_STREQ(verb_name(rule.verb), rule.name);
   }
-  EXPECT_EQ(numbers.size(), 20U);
+  EXPECT_EQ(numbers.size(), 27U);
   size_t allowed = 0;
   for (uint32_t verb = 0; verb <= UINT16_MAX; ++verb)
     for (uint8_t role = 0; role < 8; ++role)
@@ -326,6 +379,15 @@ TEST(Verbs, EveryVerbHasOneHomeAndOneRole) {
   };
   EXPECT_TRUE(may(VerbHome::kServer, CallerRole::kWorker, ApiVerb::kPush));
   EXPECT_FALSE(may(VerbHome::kServer, CallerRole::kViewer, ApiVerb::kPull));
+  for (const ApiVerb verb : {ApiVerb::kReplicate, ApiVerb::kInstall}) {
+    EXPECT_TRUE(may(VerbHome::kServer, CallerRole::kServer, verb));
+    EXPECT_FALSE(may(VerbHome::kServer, CallerRole::kWorker, verb));
+    EXPECT_FALSE(may(VerbHome::kServer, CallerRole::kCoordinator, verb));
+    EXPECT_FALSE(may(VerbHome::kCoordinator, CallerRole::kServer, verb));
+  }
+  EXPECT_FALSE(may(VerbHome::kServer, CallerRole::kServer, ApiVerb::kPush));
+  EXPECT_FALSE(may(VerbHome::kServer, CallerRole::kServer, ApiVerb::kAssign));
+  EXPECT_TRUE(may(VerbHome::kServer, CallerRole::kWorker, ApiVerb::kConfirm));
   EXPECT_FALSE(may(VerbHome::kServer, CallerRole::kWorker, ApiVerb::kSave));
   EXPECT_TRUE(may(VerbHome::kServer, CallerRole::kCoordinator, ApiVerb::kSave));
   EXPECT_FALSE(may(VerbHome::kCoordinator, CallerRole::kWorker, ApiVerb::kServerJoin));

@@ -34,6 +34,13 @@ void gather_section(const void* base, uint64_t element_bytes, const WirePart& pa
                     std::vector<std::span<const std::byte>>* out);
 void add_padding(uint64_t bytes, std::vector<std::span<const std::byte>>* out);
 
+// The control part of a push: what it claims, and (if it has any) what rows it has; then its bytes.
+Status put_claim(const PushRequest& request, const ModelShape& shape, wire::Push* out);
+Status put_rows(const PushRequest& request, const ModelShape& shape, WireValue value,
+                wire::Push* out, WirePart* part);
+void gather_push(const PushRequest& request, const ModelShape& shape, WireValue value,
+                 Buffer<uint16_t>* halves, WireRequest* out);
+
 // Receiver: shards rise and exist, keys of each add up to at most `keys_max`. `begin` gets one
 // entry per sparse shard of the model and one more, `dense` the dense shards counted from 0.
 Status take_shards(const char* verb, const WireNumbers& shards, const WireNumbers& keys_of,

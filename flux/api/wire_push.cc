@@ -4,11 +4,10 @@
 #include "flux/api/wire_data.h"
 #include "flux/api/wire_parts.h"
 #include "flux/api/wire_values.h"
+#include "flux/protocol/ledger.h"
 
 namespace flux {
 namespace {
-
-constexpr uint32_t kAnswers = static_cast<uint32_t>(Answer::kMalformed) + 1;
 
 // Gradients one after the other, each section padded, as halves.
 void gather_halves(const PushRequest& request, const ModelShape& shape, WireValue value,
@@ -53,45 +52,63 @@ void gather_floats(const PushRequest& request, const ModelShape& shape, const Wi
 
 }  // namespace
 
-Result<WireRequest> encode_push(const PushRequest& request, const ModelShape& shape,
-                                WireValue value, Buffer<uint16_t>* halves) {
-  WireRequest out;
-  wire::Push control;
-  FLUX_RETURN_IF_ERROR(
-      plan_part(request.shards, request.keys, shape, control.mutable_keys(), &out.part));
-  if (request.epochs.size() != request.shards.size() || request.tables.size() != shape.dims.size())
-    return invalid("push: {} epochs for {} shards, {} tables for {}", request.epochs.size(),
-                   request.shards.size(), request.tables.size(), shape.dims.size());
-  for (const uint32_t d : out.part.dense)
+Status put_rows(const PushRequest& request, const ModelShape& shape, WireValue value,
+                wire::Push* out, WirePart* part) {
+  FLUX_RETURN_IF_ERROR(plan_part(request.shards, request.keys, shape, out->mutable_keys(), part));
+  if (request.tables.size() != shape.dims.size())
+    return invalid("push: {} tables for {}", request.tables.size(), shape.dims.size());
+  for (const uint32_t d : part->dense)
     if (dense_at(request, d, 0) == nullptr)
       return invalid("push: dense shard {} without a gradient", d);
-  control.set_incarnation(request.claim.incarnation);
-  put_shape(shape, control.mutable_shape());
-  control.set_value(static_cast<wire::Value>(value));
-  control.set_geometry(request.claim.geometry);
-  put_batches(request.claim.ids, control.mutable_ids());
-  control.set_verdict(static_cast<uint32_t>(request.claim.verdict));
-  control.set_examples(request.examples);
-  control.mutable_shards()->Assign(request.shards.begin(), request.shards.end());
-  put_epochs(request.epochs, control.mutable_epochs(), control.mutable_epoch_of());
+  out->set_value(static_cast<wire::Value>(value));
+  return Status::ok();
+}
+
+Status put_claim(const PushRequest& request, const ModelShape& shape, wire::Push* out) {
+  if (request.epochs.size() != request.shards.size())
+    return invalid("push: {} epochs for {} shards", request.epochs.size(), request.shards.size());
+  out->set_incarnation(request.claim.incarnation);
+  put_shape(shape, out->mutable_shape());
+  out->set_geometry(request.claim.geometry);
+  put_batches(request.claim.ids, out->mutable_ids());
+  out->set_verdict(static_cast<uint32_t>(request.claim.verdict));
+  out->set_examples(request.examples);
+  if (request.lr_scale != 1) out->set_lr_scale(request.lr_scale);
+  out->mutable_shards()->Assign(request.shards.begin(), request.shards.end());
+  put_epochs(request.epochs, out->mutable_epochs(), out->mutable_epoch_of());
   if (request.step != nullptr) {
-    wire::Step* step = control.mutable_step();
+    wire::Step* step = out->mutable_step();
     step->set_round(request.step->round);
     step->set_step(request.step->step);
     put_batches(request.step->ids, step->mutable_ids());
     step->set_examples(request.step->examples);
   }
-  out.control = control.SerializeAsString();
-  gather_section(request.keys.keys, sizeof(uint64_t), out.part, &out.payload);
-  gather_section(request.counts, sizeof(uint32_t), out.part, &out.payload);
+  return Status::ok();
+}
+
+void gather_push(const PushRequest& request, const ModelShape& shape, WireValue value,
+                 Buffer<uint16_t>* halves, WireRequest* out) {
+  gather_section(request.keys.keys, sizeof(uint64_t), out->part, &out->payload);
+  gather_section(request.counts, sizeof(uint32_t), out->part, &out->payload);
   if (value == WireValue::kFp32)
-    gather_floats(request, shape, out.part, &out.payload);
+    gather_floats(request, shape, out->part, &out->payload);
   else
-    gather_halves(request, shape, value, out.part, halves, &out.payload);
+    gather_halves(request, shape, value, out->part, halves, &out->payload);
+}
+
+Result<WireRequest> encode_push(const PushRequest& request, const ModelShape& shape,
+                                WireValue value, Buffer<uint16_t>* halves) {
+  WireRequest out;
+  wire::Push control;
+  FLUX_RETURN_IF_ERROR(put_claim(request, shape, &control));
+  FLUX_RETURN_IF_ERROR(put_rows(request, shape, value, &control, &out.part));
+  out.control = control.SerializeAsString();
+  gather_push(request, shape, value, halves, &out);
   return out;
 }
 
-Status WirePush::bind_payload(std::span<const std::byte> payload, const ModelShape& shape) {
+Status WirePush::bind_payload(const char* verb, std::span<const std::byte> payload,
+                              const ModelShape& shape) {
   uint64_t values = 0, floats = 0;  // bytes of the sections of numbers, as sent and as floats
   const auto add = [&](uint64_t n) {
     values += padded(n * value_bytes(value));
@@ -101,7 +118,7 @@ Status WirePush::bind_payload(std::span<const std::byte> payload, const ModelSha
   for (const uint32_t d : dense_) add(shape.dense_size(d));
   const uint64_t counts_at = padded(keys * sizeof(uint64_t));
   const uint64_t values_at = counts_at + padded(keys * sizeof(uint32_t));
-  FLUX_RETURN_IF_ERROR(check_payload("push", payload, values_at + values));
+  FLUX_RETURN_IF_ERROR(check_payload(verb, payload, values_at + values));
   request.keys = {reinterpret_cast<const uint64_t*>(payload.data()), begin_.data(),
                   static_cast<uint32_t>(keys)};
   request.counts = reinterpret_cast<const uint32_t*>(payload.data() + counts_at);
@@ -127,35 +144,68 @@ Status WirePush::bind_payload(std::span<const std::byte> payload, const ModelSha
   return Status::ok();
 }
 
+Status WirePush::take_claim(const char* verb, const wire::Push& in) {
+  request = {};
+  if (in.verdict() >= kVerdicts) return invalid("{}: verdict {}", verb, in.verdict());
+  request.claim.incarnation = in.incarnation();
+  request.claim.geometry = in.geometry();
+  request.claim.verdict = static_cast<Verdict>(in.verdict());
+  request.examples = in.examples();
+  FLUX_RETURN_IF_ERROR(take_lr_scale(verb, in.lr_scale(), &request.lr_scale));
+  if (in.has_step()) {
+    step_ = {in.step().round(), in.step().step(), {}, in.step().examples()};
+    FLUX_RETURN_IF_ERROR(take_batches(in.step().ids(), "step of a push", &step_.ids));
+    request.step = &step_;
+  }
+  return take_batches(in.ids(), verb, &request.claim.ids);
+}
+
+Status WirePush::take_rows(const char* verb, const wire::Push& in,
+                           std::span<const std::byte> payload, const ModelShape& shape) {
+  FLUX_RETURN_IF_ERROR(take_value(verb, in.value(), &value));
+  request.as_bf16 = value == WireValue::kBf16;
+  request.as_fp16 = value == WireValue::kFp16;
+  FLUX_RETURN_IF_ERROR(take_shards(verb, in.shards(), in.keys(), payload.size() / 8, shape,
+                                   &shards_, &begin_, &dense_));
+  keys = begin_.back();
+  FLUX_RETURN_IF_ERROR(take_epochs_of(verb, in));
+  return bind_payload(verb, payload, shape);
+}
+
+Status WirePush::take_no_rows(const char* verb, const wire::Push& in,
+                              std::span<const std::byte> payload, const ModelShape& shape) {
+  FLUX_RETURN_IF_ERROR(take_rising(verb, in.shards(), &shards_));
+  if (!shards_.empty() && shards_.back() >= shape.all_shards())
+    return invalid("{}: shard {}; shards are below {}", verb, shards_.back(), shape.all_shards());
+  if (!payload.empty() || !in.keys().empty())
+    return invalid("{}: rows with an operation that has none", verb);
+  begin_.assign(size_t{shape.sparse_shards} + 1, 0);
+  dense_.clear();
+  keys = 0;
+  value = WireValue::kFp32;
+  request.keys = {nullptr, begin_.data(), 0};
+  return take_epochs_of(verb, in);
+}
+
+Status WirePush::take_epochs_of(const char* verb, const wire::Push& in) {
+  const Status status = take_epochs(in.epochs(), in.epoch_of(), shards_.size(), &epochs_);
+  if (!status.is_ok()) return status.with_context(verb);
+  request.shards = shards_;
+  request.epochs = epochs_;
+  return Status::ok();
+}
+
 Status decode_push(std::string_view control, std::span<const std::byte> payload,
                    const ShapeOf& shape_of, WirePush* out) {
   wire::Push in;
   FLUX_RETURN_IF_ERROR(parse_message(control, "push", &in));
   FLUX_ASSIGN_OR_RETURN(const ModelShape* shape,
                         find_shape("push", in.incarnation(), in.shape(), shape_of));
-  FLUX_RETURN_IF_ERROR(take_value("push", in.value(), &out->value));
-  out->request = {};
-  PushRequest& request = out->request;
+  FLUX_RETURN_IF_ERROR(out->take_claim("push", in));
   // Every other verdict is the coordinator's to give.
-  if (in.verdict() != static_cast<uint32_t>(Verdict::kApplied))
+  if (out->request.claim.verdict != Verdict::kApplied)
     return invalid("push: verdict {}; a worker claims only applied batches", in.verdict());
-  request.claim.incarnation = in.incarnation();
-  request.claim.geometry = in.geometry();
-  FLUX_RETURN_IF_ERROR(take_batches(in.ids(), "push", &request.claim.ids));
-  request.examples = in.examples();
-  FLUX_RETURN_IF_ERROR(take_shards("push", in.shards(), in.keys(), payload.size() / 8, *shape,
-                                   &out->shards_, &out->begin_, &out->dense_));
-  out->keys = out->begin_.back();
-  const Status epochs = take_epochs(in.epochs(), in.epoch_of(), out->shards_.size(), &out->epochs_);
-  if (!epochs.is_ok()) return epochs.with_context("push");
-  request.shards = out->shards_;
-  request.epochs = out->epochs_;
-  if (in.has_step()) {
-    out->step_ = {in.step().round(), in.step().step(), {}, in.step().examples()};
-    FLUX_RETURN_IF_ERROR(take_batches(in.step().ids(), "push: step", &out->step_.ids));
-    request.step = &out->step_;
-  }
-  return out->bind_payload(payload, *shape);
+  return out->take_rows("push", in, payload, *shape);
 }
 
 std::string encode_push_reply(const PushReply& reply) {
@@ -178,6 +228,7 @@ std::string encode_push_reply(const PushReply& reply) {
     part->set_at(static_cast<uint32_t>(i));
     put_batches(answers[i].already, part->mutable_already());
   }
+  out.set_receipt(reply.receipt);
   return out.SerializeAsString();
 }
 
@@ -188,10 +239,11 @@ Status decode_push_reply(std::string_view control, PushReply* reply) {
   if (in.ops_size() != n || (in.answers_size() != n && !(in.answers_size() == 1 && n > 0)))
     return invalid("answer of push: {} shards, {} answers, {} operations", n, in.answers_size(),
                    in.ops_size());
+  reply->receipt = in.receipt();
   reply->answers.assign(static_cast<size_t>(n), {});
   for (int i = 0; i < n; ++i) {
     const uint32_t answer = in.answers(in.answers_size() == n ? i : 0);
-    if (answer >= kAnswers) return invalid("answer of push: answer {}", answer);
+    if (answer >= kAnswerKinds) return invalid("answer of push: answer {}", answer);
     ShardAnswer& out = reply->answers[static_cast<size_t>(i)];
     out.shard = in.shards(i);
     out.answer = static_cast<Answer>(answer);

@@ -1,6 +1,8 @@
 #include "flux/api/wire_values.h"
 
-#include <algorithm>
+#include <map>
+
+#include "flux/api/lr_scale.h"
 
 namespace flux {
 
@@ -61,17 +63,17 @@ ShardEpoch take_epoch(const wire::Epoch& in) {
 }
 
 void put_epochs(std::span<const ShardEpoch> epochs, WireEpochs* distinct, WireNumbers* index) {
-  std::vector<ShardEpoch> found;
+  std::map<ShardEpoch, uint32_t> found;
+  uint32_t last = 0;  // number of the former shard's epoch
   for (size_t i = 0; i < epochs.size(); ++i) {
-    auto at = std::find(found.rbegin(), found.rend(), epochs[i]);
-    if (at == found.rend()) {
-      if (found.size() == 1)  // the second one: until here all had the first
+    if (i == 0 || epochs[i] != epochs[i - 1]) {
+      const auto [at, is_new] = found.try_emplace(epochs[i], static_cast<uint32_t>(found.size()));
+      last = at->second;
+      if (is_new) put_epoch(epochs[i], distinct->Add());
+      if (is_new && found.size() == 2)  // until here all had the first
         index->Resize(static_cast<int>(i), 0);
-      found.push_back(epochs[i]);
-      put_epoch(epochs[i], distinct->Add());
-      at = found.rbegin();
     }
-    if (found.size() > 1) index->Add(static_cast<uint32_t>(found.rend() - at) - 1);
+    if (found.size() > 1) index->Add(last);
   }
 }
 
@@ -88,6 +90,38 @@ Status take_epochs(const WireEpochs& distinct, const WireNumbers& index, size_t 
       return invalid("epoch number {} of {}", at, distinct.size());
     (*out)[i] = take_epoch(distinct[static_cast<int>(at)]);
   }
+  return Status::ok();
+}
+
+void put_call(const AdminCall& call, wire::Call* out) {
+  out->set_incarnation(call.incarnation);
+  out->set_term(call.term);
+  out->mutable_shards()->Assign(call.shards.begin(), call.shards.end());
+  put_epochs(call.epochs, out->mutable_epochs(), out->mutable_epoch_of());
+}
+
+Status take_call(const char* verb, const wire::Call& in, AdminCall* out) {
+  out->incarnation = in.incarnation();
+  out->term = in.term();
+  FLUX_RETURN_IF_ERROR(take_rising(verb, in.shards(), &out->shards));
+  const Status epochs = take_epochs(in.epochs(), in.epoch_of(), out->shards.size(), &out->epochs);
+  return epochs.is_ok() ? epochs : epochs.with_context(verb);
+}
+
+Status take_rising(const char* verb, const WireNumbers& in, std::vector<ShardId>* out) {
+  out->assign(in.begin(), in.end());
+  for (size_t i = 0; i < out->size(); ++i) {
+    const ShardId shard = (*out)[i];
+    if (shard >= kWireShardsMax || (i > 0 && shard <= (*out)[i - 1]))
+      return invalid("{}: shard {} at place {}; shards rise and are below {}", verb, shard, i,
+                     kWireShardsMax);
+  }
+  return Status::ok();
+}
+
+Status take_lr_scale(const char* what, float number, float* out) {
+  *out = number == 0 ? 1 : number;
+  if (!is_lr_scale(*out)) return invalid("{}: a learning rate scaled by {}", what, number);
   return Status::ok();
 }
 

@@ -10,11 +10,13 @@
 
 #include "flux/api/job_port.h"
 #include "flux/api/messages.pb.h"
+#include "flux/api/server_admin.h"
 #include "flux/base/status.h"
 
 namespace flux {
 
 constexpr uint32_t kWireShardsMax = 65536 + 8;  // sparse and dense
+constexpr uint32_t kWireServersMax = 1 << 20;   // ids of servers that ever were
 constexpr int kWireIdsMax = 1 << 16;            // batches named by one message
 
 template <typename Message>
@@ -42,6 +44,15 @@ using WireNumbers = google::protobuf::RepeatedField<uint32_t>;
 void put_epochs(std::span<const ShardEpoch> epochs, WireEpochs* distinct, WireNumbers* index);
 Status take_epochs(const WireEpochs& distinct, const WireNumbers& index, size_t shards,
                    std::vector<ShardEpoch>* out);
+
+// Who asks for which shards; `verb` begins the refusal.
+void put_call(const AdminCall& call, wire::Call* out);
+Status take_call(const char* verb, const wire::Call& in, AdminCall* out);
+// Shards that rise and exist.
+Status take_rising(const char* verb, const WireNumbers& in, std::vector<ShardId>* out);
+
+// A scale of the learning rate; 1 is not written.
+Status take_lr_scale(const char* what, float number, float* out);
 
 void put_job(const JobSpec& job, wire::JobSpec* out);
 JobSpec take_job(const wire::JobSpec& in);

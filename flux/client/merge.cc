@@ -22,6 +22,12 @@ std::vector<float> mean_weights(std::span<const uint64_t> examples) {
   return weights;
 }
 
+float merged_lr_scale(std::span<const PushPart> parts) {
+  LrScaleMean mean;
+  for (const PushPart& part : parts) mean.add(part.lr_scale, part.examples);
+  return mean.value();
+}
+
 MergedPush::MergedPush(uint32_t shards, std::vector<uint32_t> dims, size_t parameters)
     : shards_(shards),
       dims_(std::move(dims)),

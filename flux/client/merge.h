@@ -26,6 +26,7 @@ struct PushPart {
   const float* dense = nullptr;
   uint64_t examples = 0;
   float weight = 1;
+  float lr_scale = 1;
 };
 
 class MergedPush {
@@ -57,5 +58,8 @@ class MergedPush {
 
 // The weights of batches of these sizes in a mean over all their examples.
 std::vector<float> mean_weights(std::span<const uint64_t> examples);
+// The one scale of the learning rate that a push of these parts carries: theirs if they agree, else
+// the mean over all their examples. Fixed with the set, like the weights.
+float merged_lr_scale(std::span<const PushPart> parts);
 
 }  // namespace flux

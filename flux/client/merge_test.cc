@@ -107,5 +107,19 @@ TEST(MergedPush, OnePartOfFullWeightIsTheSameBits) {
   }
 }
 
+TEST(MergedPush, ItsScaleIsThatOfItsPartsOrTheirMean) {
+  std::vector<PushPart> parts(3);
+  parts[0].examples = 100;
+  parts[1].examples = 50;
+  parts[2].examples = 1;
+  EXPECT_EQ(merged_lr_scale({}), 1.0F);
+  for (PushPart& part : parts) part.lr_scale = 0.1F;
+  EXPECT_EQ(merged_lr_scale(parts), 0.1F) << "equal ones bit for bit";
+  parts[1].lr_scale = 4.0F;
+  EXPECT_FLOAT_EQ(merged_lr_scale(parts), (0.1F * 101 + 4.0F * 50) / 151);
+  for (PushPart& part : parts) part.examples = 0;
+  EXPECT_EQ(merged_lr_scale(parts), 0.1F);
+}
+
 }  // namespace
 }  // namespace flux

@@ -2,14 +2,18 @@
 //
 // A pull is one request per server; what a server cannot answer now is asked again, of whoever owns
 // the shards then, until a deadline. A push is driven by a PushSession: sent to every shard's
-// owner, sent again by time, released when every shard has it. Memory: the caller's buffers stay
-// untouched until `done` (pull) or `released` (push), which are called only when no port touches
-// them any more. If the client dies before that, neither is called; `memory` of the request lives
-// as long as any port may still use it. Threads: one owner, the thread of the executor. Ports may
-// answer inside the call, later on that thread, or on another thread (the answer is then carried
-// over); the executor outlives the ports. Failure: a pull's Status names server, shard and how
-// long; status() turns bad when a push was refused for good (kStale: this worker was fenced off),
-// and nothing more is sent then.
+// owner, sent again by time, `applied` when every shard has it, `released` when every shard has it
+// replicated. Servers come and go: ports are made and dropped as the map says; a refusal, a closed
+// connection or an unknown server asks for a new map at once, and again with short pauses until
+// something changes. An older map is never taken.
+// Memory: the caller's buffers stay untouched until `done` (pull) or `released` (push), which are
+// called only when no port touches them any more. If the client dies before that, neither is
+// called; `memory` of the request lives as long as any port may still use it. Threads: one owner,
+// the thread of the executor. Ports may answer inside the call, later on that thread, or on another
+// thread (the answer is then carried over); the executor outlives the ports. Failure: a pull's
+// Status names server, shard and how long; status() turns bad when a push was refused for good
+// (kStale: this worker was fenced off) or was not applied until the deadline, and nothing more is
+// sent then.
 #pragma once
 
 #include <functional>
@@ -21,6 +25,7 @@
 #include "flux/api/server.h"
 #include "flux/base/executor.h"
 #include "flux/client/merge.h"
+#include "flux/client/server_ports.h"
 #include "flux/protocol/push_session.h"
 
 namespace flux {
@@ -34,13 +39,14 @@ struct PsClientOptions {
   size_t parameters = 0;       // floats of the dense vector
   PushSessionOptions session;
   TimeNs pull_deadline_ns = 60 * kSecond;
+  TimeNs push_deadline_ns = 60 * kSecond;    // to be applied
   TimeNs pull_retry_ns = 20 * kMillisecond;  // doubles up to the next
-  TimeNs pull_retry_max_ns = kSecond;
+  TimeNs pull_retry_max_ns = 200 * kMillisecond;
 };
 
-// Asks the coordinator who owns the shards now; the answer comes on the client's executor (or
-// inside the call), once.
-using FetchRoute = std::function<void(std::function<void(Result<ShardRoute>)>)>;
+// Asks the coordinator for the map of now; the answer comes on the client's executor (or inside the
+// call), once.
+using FetchRoute = std::function<void(std::function<void(Result<ClusterMap>)>)>;
 
 struct PullWork {
   ShardedKeys keys;
@@ -58,16 +64,18 @@ struct PushWork {
   std::vector<const float*> tables;
   const float* dense = nullptr;
   uint64_t examples = 0;
+  float lr_scale = 1;  // see PushRequest; of a merged push merged_lr_scale()
   uint64_t bytes = 0;
   std::vector<PushPart> parts;           // of a merged push, in the order of `ids`: what it sums up
   std::shared_ptr<const SyncStep> step;  // sync mode
   std::shared_ptr<const void> memory;    // keeps all of that alive
-  std::function<void()> released;
+  std::function<void()> applied;         // every shard has it; may be empty
+  std::function<void()> released;        // every shard has it replicated; the buffers are free
 };
 
 class PsClient {
  public:
-  PsClient(const PsClientOptions& options, std::vector<ServerPort*> servers, ShardRoute route,
+  PsClient(const PsClientOptions& options, ClusterMap map, ReachServer reach,
            FetchRoute fetch_route, Executor* executor);
   ~PsClient();
   PsClient(const PsClient&) = delete;
@@ -79,11 +87,12 @@ class PsClient {
   bool has_room() const;
   void push(PushWork work);
   // A newer map came by another way.
-  void set_route(ShardRoute route);
+  void set_map(ClusterMap map);
   // Called when status() turns bad.
   void on_failure(std::function<void()> failed);
 
   size_t in_flight() const;  // pushes that hold buffers
+  size_t unapplied() const;  // pushes that some shard has not applied yet
   const Status& status() const;
   uint64_t resends() const;
   uint64_t duplicates() const;

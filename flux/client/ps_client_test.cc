@@ -1,126 +1,10 @@
 // PsClient over a port that answers when and what the test says, in time that the test moves.
-#include "flux/client/ps_client.h"
-
-#include <deque>
-#include <map>
-#include <optional>
-#include <thread>
-
-#include <gtest/gtest.h>
+#include "flux/client/ps_client_fixture.h"
 
 namespace flux {
 namespace {
 
-class ManualExecutor final : public Executor {
- public:
-  TimeNs now_ns() const override { return now_; }
-  void post(TimeNs delay_ns, std::function<void()> task) override {
-    tasks_.emplace(now_ + delay_ns, std::move(task));
-  }
-  void advance_to(TimeNs time) {
-    now_ = time;
-    while (!tasks_.empty() && tasks_.begin()->first <= now_) {
-      auto node = tasks_.extract(tasks_.begin());
-      node.mapped()();
-    }
-  }
-  size_t tasks() const { return tasks_.size(); }
-
- private:
-  TimeNs now_ = 0;
-  std::multimap<TimeNs, std::function<void()>> tasks_;
-};
-
-class FakeServer final : public ServerPort {
- public:
-  struct Sent {
-    PushClaim claim;
-    std::vector<ShardId> shards;
-    std::vector<ShardEpoch> epochs;
-    const float* dense = nullptr;
-    uint64_t examples = 0;
-    const SyncStep* step = nullptr;
-    std::map<uint64_t, uint32_t> counts;  // by key
-    std::map<uint64_t, float> gradient;
-    std::function<void(const PushReply&)> done;
-    void answer(Answer answer) const {
-      PushReply reply;
-      for (const ShardId shard : shards) reply.answers.push_back({shard, answer, 0, {}});
-      done(reply);
-    }
-  };
-  struct Asked {
-    std::vector<ShardId> shards;
-    uint64_t incarnation = 0;
-    float* dense = nullptr;
-    std::function<void(const PullReply&)> done;
-  };
-  void pull(const PullRequest& r, std::function<void(const PullReply&)> done) override {
-    asked.push_back({{r.shards.begin(), r.shards.end()}, r.incarnation, r.dense, std::move(done)});
-    if (pull_at_once) asked.back().done({*pull_at_once});
-  }
-  void push(const PushRequest& r, std::function<void(const PushReply&)> done) override {
-    sent.push_back({r.claim,
-                    {r.shards.begin(), r.shards.end()},
-                    {r.epochs.begin(), r.epochs.end()},
-                    r.dense,
-                    r.examples,
-                    r.step,
-                    {},
-                    {},
-                    std::move(done)});
-    if (r.keys.keys != nullptr)
-      for (uint32_t i = r.keys.begin[0]; i < r.keys.begin[2]; ++i) {
-        sent.back().counts[r.keys.keys[i]] = r.counts[i];
-        sent.back().gradient[r.keys.keys[i]] = r.tables[0][i];
-      }
-    if (at_once) sent.back().answer(*at_once);
-  }
-
-  std::deque<Sent> sent;
-  std::optional<Answer> at_once;
-  std::deque<Asked> asked;
-  std::optional<Status> pull_at_once;
-};
-
-struct FakeCoordinator {
-  FetchRoute fetch() {
-    return [this](const std::function<void(Result<ShardRoute>)>& done) {
-      ++asked;
-      done(now);
-    };
-  }
-  ShardRoute now{{0, 0, 1}, {{1, 1}, {1, 1}, {1, 1}}};
-  int asked = 0;
-};
-
-class PsClientTest : public testing::Test {
- protected:
-  PsClientTest() {
-    options_.incarnation = 42;
-    options_.session.answer_timeout_ns = 100;
-    options_.session.timeout_max_ns = 400;
-    client_.emplace(options_, std::vector<ServerPort*>{&servers_[0], &servers_[1]},
-                    coordinator_.now, coordinator_.fetch(), &executor_);
-  }
-  void push(uint8_t batch) {
-    PushWork work;
-    work.ids = {{{0, 0, 0, 0}, batch, 32}};
-    work.geometry = 7;
-    work.dense = gradient_;
-    work.bytes = 4;
-    work.released = [this, batch] { released_.push_back(batch); };
-    client_->push(std::move(work));
-  }
-
-  PsClientOptions options_;
-  FakeServer servers_[2];
-  FakeCoordinator coordinator_;
-  ManualExecutor executor_;
-  std::optional<PsClient> client_;
-  float gradient_[1] = {1};
-  std::vector<int> released_;
-};
+using namespace test;  // NOLINT: the fixture
 
 TEST_F(PsClientTest, ReleasesWhenEveryShardHasIt) {
   push(3);
@@ -240,8 +124,7 @@ TEST_F(PsClientTest, ReleasesOnlyWhenNoCallCanReadTheBuffers) {
 
 TEST_F(PsClientTest, BuffersHeldByCallsCountAsInFlight) {
   options_.session.pushes_max = 1;
-  PsClient one(options_, {&servers_[0], &servers_[1]}, coordinator_.now, coordinator_.fetch(),
-               &executor_);
+  PsClient one(options_, coordinator_.map(), reach(), coordinator_.fetch(), &executor_);
   PushWork work;
   work.ids = {{{0, 0, 0, 0}, 0, 32}};
   one.push(work);
@@ -309,8 +192,7 @@ TEST_F(PsClientTest, SumsTheRestAnewForAShardThatHasAPart) {
   options_.sparse_shards = 2;
   options_.dims = {1};
   options_.parameters = 1;
-  PsClient client(options_, {&servers_[0], &servers_[1]}, coordinator_.now, coordinator_.fetch(),
-                  &executor_);
+  PsClient client(options_, coordinator_.map(), reach(), coordinator_.fetch(), &executor_);
   const TwoParts two;
   MergedPush merged(2, {1}, 1);
   PushWork work;
@@ -352,109 +234,6 @@ TEST_F(PsClientTest, SumsTheRestAnewForAShardThatHasAPart) {
   EXPECT_EQ(servers_[1].sent[1].examples, 2U);
   servers_[1].sent[1].answer(Answer::kApplied);
   EXPECT_EQ(released_.size(), 1U);
-}
-
-class PullTest : public PsClientTest {
- protected:
-  PullTest() {
-    options_.sparse_shards = 2;
-    options_.pull_retry_ns = 10;
-    options_.pull_retry_max_ns = 40;
-    options_.pull_deadline_ns = 1000;
-    client_.emplace(options_, std::vector<ServerPort*>{&servers_[0], &servers_[1]},
-                    coordinator_.now, coordinator_.fetch(), &executor_);
-  }
-  void pull(bool rows, bool dense) {
-    client_->pull({keys_, rows ? begin_ : none_}, {}, dense ? gradient_ : nullptr,
-                  [this](const Status& status) { done_.push_back(status); });
-  }
-  const Status unavailable_{Code::kUnavailable, "connection refused"};
-  uint64_t keys_[2] = {5, 7};
-  uint32_t begin_[3] = {0, 1, 2};
-  uint32_t none_[3] = {0, 0, 0};
-  std::vector<Status> done_;
-};
-
-TEST_F(PullTest, AsksEachServerOnceForWhatItHas) {
-  coordinator_.now.server = {0, 1, 1};
-  PsClient client(options_, {&servers_[0], &servers_[1]}, coordinator_.now, coordinator_.fetch(),
-                  &executor_);
-  const auto ask = [&](bool rows, float* dense) {
-    client.pull({keys_, rows ? begin_ : none_}, {}, dense,
-                [this](const Status& status) { done_.push_back(status); });
-  };
-  ask(true, gradient_);
-  ASSERT_EQ(servers_[0].asked.size(), 1U);
-  ASSERT_EQ(servers_[1].asked.size(), 1U);
-  EXPECT_EQ(servers_[0].asked[0].incarnation, 42U);
-  EXPECT_EQ(servers_[0].asked[0].shards, (std::vector<ShardId>{0}));
-  EXPECT_EQ(servers_[1].asked[0].shards, (std::vector<ShardId>{1, 2}));
-  servers_[1].asked[0].done({});
-  EXPECT_TRUE(done_.empty());
-  EXPECT_EQ(client.waits_for_pull(), "server 0");
-  servers_[0].asked[0].done({});
-  ASSERT_EQ(done_.size(), 1U);
-  EXPECT_TRUE(done_[0].is_ok());
-  servers_[0].asked[0].done({unavailable_});  // once more
-  EXPECT_EQ(done_.size(), 1U);
-  EXPECT_EQ(client.waits_for_pull(), "");
-  ask(true, nullptr);
-  EXPECT_EQ(servers_[1].asked[1].shards, (std::vector<ShardId>{1}));
-  ask(false, gradient_);
-  EXPECT_EQ(servers_[0].asked.size(), 2U) << "it has no dense shard";
-  EXPECT_EQ(servers_[1].asked[2].shards, (std::vector<ShardId>{2}));
-}
-
-TEST_F(PullTest, AsksAgainWhereTheShardsAreThen) {
-  pull(true, true);
-  servers_[1].asked[0].done({});
-  coordinator_.now.server = {1, 0, 1};
-  servers_[0].asked[0].done({unavailable_});
-  EXPECT_EQ(servers_[0].asked.size(), 1U);
-  executor_.advance_to(10);
-  ASSERT_EQ(servers_[0].asked.size(), 2U);
-  ASSERT_EQ(servers_[1].asked.size(), 2U);
-  EXPECT_EQ(servers_[0].asked[1].shards, (std::vector<ShardId>{1}));
-  EXPECT_EQ(servers_[1].asked[1].shards, (std::vector<ShardId>{0}));
-  servers_[0].asked[1].done({});
-  EXPECT_TRUE(done_.empty());
-  servers_[1].asked[1].done({});
-  ASSERT_EQ(done_.size(), 1U);
-  EXPECT_TRUE(done_[0].is_ok());
-}
-
-TEST_F(PullTest, GivesUpWithServerShardAndTime) {
-  servers_[0].pull_at_once = unavailable_;
-  servers_[1].pull_at_once = Status::ok();
-  pull(true, true);
-  for (TimeNs t = 0; t < 2000; t += 5) executor_.advance_to(t);
-  ASSERT_EQ(done_.size(), 1U);
-  EXPECT_EQ(done_[0].code(), Code::kUnavailable);
-  for (const char* part : {"shard 0 and 1 more", "server 0", "no answer for", "connection refused"})
-    EXPECT_NE(done_[0].message().find(part), std::string::npos) << done_[0].message();
-  EXPECT_GT(servers_[0].asked.size(), 20U);
-  EXPECT_LT(servers_[0].asked.size(), 40U) << "with growing pauses";
-  EXPECT_EQ(servers_[1].asked.size(), 1U) << "it has answered";
-}
-
-TEST_F(PullTest, IsNotDoneWhileAPortMayStillWrite) {
-  pull(true, true);
-  servers_[0].asked[0].done({Status(Code::kStale, "another life")});
-  EXPECT_TRUE(done_.empty());
-  servers_[1].asked[0].done({unavailable_});
-  ASSERT_EQ(done_.size(), 1U);
-  EXPECT_EQ(done_[0].code(), Code::kStale);
-  EXPECT_NE(done_[0].message().find("server 0: another life"), std::string::npos);
-  executor_.advance_to(100000);
-  EXPECT_EQ(servers_[1].asked.size(), 1U) << "nothing is asked for a pull that failed";
-}
-
-TEST_F(PullTest, AMapThatNamesAStrangerIsAClearFailure) {
-  PsClient one(options_, {&servers_[0]}, coordinator_.now, coordinator_.fetch(), &executor_);
-  servers_[0].pull_at_once = Status::ok();
-  one.pull({keys_, begin_}, {}, gradient_, [this](const Status& s) { done_.push_back(s); });
-  ASSERT_EQ(done_.size(), 1U);
-  EXPECT_NE(done_[0].message().find("server 1"), std::string::npos) << done_[0].message();
 }
 
 }  // namespace

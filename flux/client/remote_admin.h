@@ -13,6 +13,11 @@ namespace flux {
 
 struct RemoteAdminOptions {
   RetryOptions quick;  // passes, marks, close_job
+  // assign, seal, holdings: a failover waits for them.
+  RetryOptions prompt{.try_timeout_ns = 300 * kMillisecond,
+                      .deadline_ns = 30 * kSecond,
+                      .pause_ns = 10 * kMillisecond,
+                      .pause_max_ns = 100 * kMillisecond};
   RetryOptions slow{.try_timeout_ns = 2 * kSecond, .deadline_ns = 600 * kSecond};  // the rest
 };
 
@@ -22,21 +27,31 @@ class RemoteAdmin final : public ServerAdminPort {
       : options_(options), caller_(channel, executor, seed) {}
 
   void open_job(OpenJob job, Done done) override;
-  void load(uint64_t incarnation, LoadJob load, Done done) override;
-  void open_pass(uint64_t incarnation, uint32_t pass, uint64_t geometry, Done done) override;
-  void close_below(uint64_t incarnation, uint32_t pass, Done done) override;
-  void marked(uint64_t incarnation, BlockId section, uint32_t blocks, bool any,
+  void holdings(std::string name, uint64_t term,
+                std::function<void(Result<Holdings>)> done) override;
+  void assign(AdminCall call, Assignments places, States done) override;
+  void seal(AdminCall call, States done) override;
+  void copy(AdminCall call, ServerId target, std::string address, States done) override;
+  void load(AdminCall call, LoadJob load, Done done) override;
+  void open_pass(AdminCall call, uint32_t pass, uint64_t geometry, Done done) override;
+  void close_below(AdminCall call, uint32_t pass, Done done) override;
+  void marked(AdminCall call, BlockId section, uint32_t blocks, bool any,
               std::function<void(Result<std::vector<uint32_t>>)> done) override;
-  void mark(uint64_t incarnation, uint64_t geometry, std::vector<BatchId> ids, Verdict verdict,
+  void mark(AdminCall call, uint64_t geometry, std::vector<BatchId> ids, Verdict verdict,
             Done done) override;
-  void void_member(uint64_t incarnation, uint64_t round, BlockId block, Done done) override;
-  void save(uint64_t incarnation, std::string folder, uint64_t number,
+  void void_member(AdminCall call, uint64_t round, BlockId block, Done done) override;
+  void save(AdminCall call, std::string folder, uint64_t number, uint64_t committed,
             std::function<void(Result<std::vector<SavedShard>>)> done) override;
-  void totals(uint64_t incarnation, bool rows, std::vector<ExpectedCount> expected,
+  void totals(AdminCall call, bool rows, std::vector<ExpectedCount> expected,
               std::function<void(Result<JobTotals>)> done) override;
-  void close_job(uint64_t incarnation, Done done) override;
+  void close_job(AdminCall call, Done done) override;
 
  private:
+  // Calls a verb that answers with states of `shards`, no others.
+  template <typename Request>
+  void call_states(ApiVerb verb, const Request& request, std::vector<ShardId> shards,
+                   const RetryOptions& options, States done);
+
   RemoteAdminOptions options_;
   RetryCaller caller_;
 };

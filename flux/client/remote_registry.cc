@@ -8,10 +8,9 @@ void RemoteRegistry::join(ServerJoin request, std::function<void(Result<ServerJo
   caller_.call<ServerJoinReply>(ApiVerb::kServerJoin, request, options_, std::move(done));
 }
 
-void RemoteRegistry::report(uint32_t server, uint64_t boot,
-                            std::function<void(Result<bool>)> done) {
-  caller_.call<ServerReportReply>(ApiVerb::kServerReport, ServerReportRequest{server, boot},
-                                  options_, [done = std::move(done)](Result<ServerReportReply> r) {
+void RemoteRegistry::report(ServerReport report, std::function<void(Result<bool>)> done) {
+  caller_.call<ServerReportReply>(ApiVerb::kServerReport, report, options_,
+                                  [done = std::move(done)](Result<ServerReportReply> r) {
                                     if (r.is_ok())
                                       done(r.value().over);
                                     else

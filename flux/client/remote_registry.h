@@ -14,7 +14,7 @@ class RemoteRegistry final : public ServerRegistry {
       : options_(options), caller_(channel, executor, seed) {}
 
   void join(ServerJoin request, std::function<void(Result<ServerJoinReply>)> done) override;
-  void report(uint32_t server, uint64_t boot, std::function<void(Result<bool>)> done) override;
+  void report(ServerReport report, std::function<void(Result<bool>)> done) override;
 
  private:
   RetryOptions options_;

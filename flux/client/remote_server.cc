@@ -1,5 +1,6 @@
 #include "flux/client/remote_server.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <utility>
@@ -38,6 +39,7 @@ struct RemoteServer::Pull {
 
 struct RemoteServer::Push {
   std::vector<ShardId> shards;
+  std::vector<ShardEpoch> epochs;
   Buffer<uint16_t> halves;
   std::function<void(const PushReply&)> done;
   uint64_t call = 0;
@@ -66,7 +68,8 @@ PushReply same_answer(const std::vector<ShardId>& shards, Answer answer) {
 }
 
 // What a failed push means to a PushSession.
-PushReply reply_of_failure(const std::vector<ShardId>& shards, const Status& status) {
+PushReply reply_of_failure(const std::vector<ShardId>& shards, Status status) {
+  PushReply lost;
   switch (status.code()) {
     case Code::kStale:
       return same_answer(shards, Answer::kStaleIncarnation);
@@ -74,8 +77,27 @@ PushReply reply_of_failure(const std::vector<ShardId>& shards, const Status& sta
     case Code::kCorrupt:
       return same_answer(shards, Answer::kMalformed);
     default:
-      return {};
+      lost.status = std::move(status);
+      return lost;
   }
+}
+
+// The epoch that each answer was earned under; shards that were not asked are nobody's answer.
+Status fill_epochs(const std::vector<ShardId>& shards, const std::vector<ShardEpoch>& epochs,
+                   PushReply* reply) {
+  for (size_t i = 0; i < reply->answers.size(); ++i) {
+    ShardAnswer& answer = reply->answers[i];
+    size_t at = i;  // nearly always all answer, in order
+    if (at >= shards.size() || shards[at] != answer.shard) {
+      at = static_cast<size_t>(std::lower_bound(shards.begin(), shards.end(), answer.shard) -
+                               shards.begin());
+      if (at == shards.size() || shards[at] != answer.shard)
+        return error(Code::kCorrupt, "push: an answer of shard {}, which was not asked",
+                     answer.shard);
+    }
+    if (at < epochs.size()) answer.epoch = epochs[at];
+  }
+  return Status::ok();
 }
 
 }  // namespace
@@ -161,6 +183,7 @@ void RemoteServer::push(const PushRequest& request, std::function<void(const Pus
   State& s = *state_;
   auto push = take_free(&s.free_pushes);
   push->shards.assign(request.shards.begin(), request.shards.end());
+  push->epochs.assign(request.epochs.begin(), request.epochs.end());
   auto encoded = encode_push(request, s.shape, s.options.value, &push->halves);
   if (!encoded.is_ok()) return done(reply_of_failure(push->shards, encoded.status()));
   push->done = std::move(done);
@@ -178,14 +201,35 @@ void RemoteServer::push(const PushRequest& request, std::function<void(const Pus
     if (status.is_ok()) {
       state->traffic.received += reply.control.size() + reply.payload.size();
       status = decode_push_reply(message_bytes(reply.control, reply.payload), &answers);
+      if (status.is_ok()) status = fill_epochs(push->shards, push->epochs, &answers);
     }
-    if (!status.is_ok()) answers = reply_of_failure(push->shards, status);
+    if (!status.is_ok()) answers = reply_of_failure(push->shards, std::move(status));
     const auto finished = std::move(push->done);
     state->free_pushes.push_back(push);
     finished(answers);
   };
   push->call = s.channel->call(std::move(call));
   s.calls.insert(push->call);
+}
+
+void RemoteServer::confirm(uint64_t incarnation, uint64_t receipt,
+                           std::function<void(Status)> done) {
+  State& s = *state_;
+  RpcCall call;
+  call.verb = static_cast<Verb>(ApiVerb::kConfirm);
+  call.control = encode_message(ConfirmRequest{incarnation, receipt});
+  call.timeout_ns = s.options.confirm_timeout_ns;
+  s.traffic.sent += call.control.size();
+  const auto id = std::make_shared<uint64_t>(0);
+  call.done = [id, done = std::move(done), weak = std::weak_ptr<State>(state_)](Status status,
+                                                                                const RpcReply&) {
+    const auto state = weak.lock();
+    if (!state) return;
+    state->calls.erase(*id);
+    done(std::move(status));
+  };
+  *id = s.channel->call(std::move(call));
+  s.calls.insert(*id);
 }
 
 }  // namespace flux

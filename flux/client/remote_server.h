@@ -4,13 +4,14 @@
 // and a reply's rows go straight to where the caller wants them. With fp16 or bf16 on the wire they
 // pass through memory of this object instead, converted on the way.
 // pull(): `done` gets the Status; kUnavailable: ask again. push(): a failure of the connection or
-// the time is answered with no answers at all (PushSession sends again what is not answered in
-// time); a server that does not know the incarnation answers "stale incarnation" for every shard,
-// and one that cannot read the request "malformed": both end the session. `done` is always called
-// once, and only then are the caller's arrays free: a caller that got its acknowledgement through a
-// second try must still wait for the first one's `done`. Threads: the channel's executor.
-// Ownership: the channel outlives this object; destroyed with calls under way, it cancels them and
-// their `done` is never called: the arrays must then live until the channel is gone.
+// the time is answered with that status and no answers (PushSession sends again); answers carry the
+// epochs that were sent; a server that does not know the incarnation answers "stale incarnation"
+// for every shard, and one that cannot read the request "malformed": both end the session. `done`
+// is always called once, and only then are the caller's arrays free: a caller that got its
+// acknowledgement through a second try must still wait for the first one's `done`. Threads: the
+// channel's executor. Ownership: the channel outlives this object; destroyed with calls under way,
+// it cancels them and their `done` is never called: the arrays must then live until the channel is
+// gone.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,8 @@ struct RemoteServerOptions {
   WireValue value = WireValue::kFp32;
   TimeNs pull_timeout_ns = 10 * kSecond;
   TimeNs push_timeout_ns = 10 * kSecond;
+  // A confirm waits at the server for the backups; who gets kUnavailable asks again.
+  TimeNs confirm_timeout_ns = 2 * kSecond;
 };
 
 // Bytes of control parts and payloads so far.
@@ -43,6 +46,7 @@ class RemoteServer final : public ServerPort {
 
   void pull(const PullRequest& request, std::function<void(const PullReply&)> done) override;
   void push(const PushRequest& request, std::function<void(const PushReply&)> done) override;
+  void confirm(uint64_t incarnation, uint64_t receipt, std::function<void(Status)> done) override;
   const RemoteTraffic& traffic() const;
 
  private:

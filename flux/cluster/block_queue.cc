@@ -96,11 +96,15 @@ void BlockQueue::recompute(std::span<const uint32_t> marked_by_all, bool safe) {
     // What was applied and is not any more: files written meanwhile may lack it, too.
     if ((block.point_mask & ~block.applied_mask) != 0) point_void_ = true;
     hand_over(b, block.condemned_mask & before & ~block.applied_mask);
+    // Whoever did what is lost now does not do it again.
+    const uint32_t lost = before & ~block.applied_mask;
+    for (auto& [worker, hands] : in_hand_)
+      if (const auto at = hands.find(b); at != hands.end()) at->second.mask &= ~lost;
     settle(b);
   }
 }
 
-bool BlockQueue::may_lease(uint32_t b, const std::map<uint32_t, int>& in_hand) const {
+bool BlockQueue::may_lease(uint32_t b, const Hands& in_hand) const {
   if (!suspect(blocks_[b])) return true;
   return in_hand.empty() || (in_hand.size() == 1 && in_hand.begin()->first == b);
 }
@@ -117,7 +121,7 @@ int BlockQueue::choose_alone(Block* block) const {
 
 BlockLease BlockQueue::lease_of(uint32_t b, int alone) const {
   const Block& block = blocks_[b];
-  BlockLease lease{section_, block.batches, block.safe_mask, block.attempts, block.worker};
+  BlockLease lease{section_, block.batches, block.applied_mask, block.attempts, block.worker};
   lease.id.block = b;
   if (alone != kWhole) lease.skip_mask = block.all() & ~(1U << alone);
   return lease;
@@ -125,10 +129,11 @@ BlockLease BlockQueue::lease_of(uint32_t b, int alone) const {
 
 bool BlockQueue::lease(WorkerId worker, TimeNs now, BlockLease* out) {
   const auto hand = in_hand_.find(worker);
-  static const std::map<uint32_t, int> kNothing;
-  const std::map<uint32_t, int>& in_hand = hand == in_hand_.end() ? kNothing : hand->second;
-  for (const auto& [b, alone] : in_hand)
-    if (alone != kWhole && blocks_[b].state == BlockState::kPending && blocks_[b].worker == worker)
+  static const Hands kNothing;
+  const Hands& in_hand = hand == in_hand_.end() ? kNothing : hand->second;
+  for (const auto& [b, hand_of] : in_hand)
+    if (hand_of.alone != kWhole && blocks_[b].state == BlockState::kPending &&
+        blocks_[b].worker == worker)
       return false;  // nothing beside a suspect
   // A block whose lease ran out in this worker's hands is better tried by another.
   std::optional<uint32_t> chosen;
@@ -141,16 +146,37 @@ bool BlockQueue::lease(WorkerId worker, TimeNs now, BlockLease* out) {
   if (!chosen) return false;
   const uint32_t b = *chosen;
   Block& block = blocks_[b];
+  take_lease(b, worker, now);
+  reissued_ += std::exchange(block.came_back, false) ? 1 : 0;
+  const int alone = suspect(block) ? choose_alone(&block) : kWhole;
+  *out = lease_of(b, alone);
+  in_hand_[worker][b] = {alone, block.all() & ~out->skip_mask};
+  return true;
+}
+
+void BlockQueue::take_lease(uint32_t b, WorkerId worker, TimeNs now) {
+  Block& block = blocks_[b];
   set_state(b, BlockState::kPending);
   std::erase(block.former, worker);
   block.worker = worker;
   block.leased_ns = block.moved_ns = now;
   ++block.attempts;
-  reissued_ += std::exchange(block.came_back, false) ? 1 : 0;
-  const int alone = suspect(block) ? choose_alone(&block) : kWhole;
-  in_hand_[worker][b] = alone;
-  *out = lease_of(b, alone);
-  return true;
+}
+
+bool BlockQueue::adopt(WorkerId worker, const BlockId& id, uint32_t applied, TimeNs now) {
+  const Block* block = find({id, 0, 1});
+  if (block == nullptr) return false;
+  const uint32_t b = id.block;
+  const bool has_it = block->state == BlockState::kPending && block->worker == worker;
+  if (block->state == BlockState::kTodo && (applied & block->all()) != block->all()) {
+    take_lease(b, worker, now);
+    in_hand_[worker][b] = {kWhole, block->all() & ~block->applied_mask};
+  } else if (!has_it) {
+    return false;
+  }
+  for (uint8_t i = 0; i < block->batches; ++i)
+    if (((applied >> i) & 1) != 0) batch_applied({id, i, block->batches}, now);
+  return block->state == BlockState::kPending && block->worker == worker;
 }
 
 void BlockQueue::drop_hand(WorkerId worker, uint32_t b) {
@@ -164,8 +190,7 @@ void BlockQueue::settle(uint32_t b) {
   Block& block = blocks_[b];
   const bool finished = block.applied_mask == block.all();
   const auto is_over = [&](WorkerId worker) {
-    const int alone = in_hand_[worker][b];
-    if (!finished && (alone == kWhole || ((block.applied_mask >> alone) & 1) == 0)) return false;
+    if (!finished && (in_hand_[worker][b].mask & ~block.applied_mask) != 0) return false;
     drop_hand(worker, b);
     return true;
   };
@@ -184,7 +209,8 @@ void BlockQueue::batch_applied(const BatchId& id, TimeNs now) {
   if (block == nullptr) return;  // a late hint
   const uint32_t b = id.block.block;
   survived_ += ((block->applied_mask >> id.batch) & 1) == 0 ? 1 : 0;
-  const bool whole = block->state == BlockState::kPending && in_hand_[block->worker][b] == kWhole;
+  const bool whole =
+      block->state == BlockState::kPending && in_hand_[block->worker][b].alone == kWhole;
   block->moved_ns = std::max(block->moved_ns, now);
   take_mark(b, id.batch);
   if (!whole || block->state == BlockState::kPending) return;
@@ -235,9 +261,9 @@ void BlockQueue::release(WorkerId worker, bool died) {
   const auto hand = in_hand_.extract(worker);
   if (hand.empty()) return;
   deaths_ += died ? 1 : 0;
-  for (const auto& [b, alone] : hand.mapped()) {
+  for (const auto& [b, hand_of] : hand.mapped()) {
     Block& block = blocks_[b];
-    if (died) count_death(b, alone, hand.mapped().size() == 1);
+    if (died) count_death(b, hand_of.alone, hand.mapped().size() == 1);
     const bool held = block.state == BlockState::kPending && block.worker == worker;
     std::erase(block.former, worker);
     if (held) give_back(b);
@@ -267,14 +293,14 @@ std::vector<BlockLease> BlockQueue::expire(TimeNs now) {
     const uint32_t b = *at++;  // giving it back takes it out
     Block& block = blocks_[b];
     if (now - block.moved_ns < timeout) continue;
-    expired.push_back(lease_of(b, in_hand_[block.worker][b]));
+    expired.push_back(lease_of(b, in_hand_[block.worker][b].alone));
     block.former.push_back(block.worker);
     block.moved_ns = now;
     block.former_may = false;
     give_back(b);
   }
   for (const auto& [worker, in_hand] : in_hand_)
-    for (const auto& [b, alone] : in_hand)
+    for (const auto& [b, hand_of] : in_hand)
       if (blocks_[b].state == BlockState::kTodo && now - blocks_[b].moved_ns >= timeout)
         blocks_[b].former_may = true;
   return expired;
@@ -283,7 +309,7 @@ std::vector<BlockLease> BlockQueue::expire(TimeNs now) {
 std::optional<TimeNs> BlockQueue::next_time() const {
   std::optional<TimeNs> earliest;
   for (const auto& [worker, in_hand] : in_hand_)
-    for (const auto& [b, alone] : in_hand) {
+    for (const auto& [b, hand_of] : in_hand) {
       const Block& block = blocks_[b];
       const bool waits = block.state == BlockState::kTodo && !block.former_may;
       if (block.state == BlockState::kPending || waits)

@@ -5,8 +5,8 @@
 //
 // States are derived from the shards' own reports; what workers report is a hint that moves a
 // block on sooner. Any restore or change of owners recomputes them, so applied and done can go back
-// to todo. A lease carries the mask of batches that every shard already has safely; only the rest
-// is trained again.
+// to todo. A lease carries the mask of batches that every shard already has; only the rest is
+// trained again. A lease ends when what was to come of it is there, or was there and is lost again.
 //
 // Time-outs: a lease without progress runs out and the block goes to others. The former holder may
 // still finish it; identity makes that safe, and its hints count. It does not get the block a
@@ -74,6 +74,10 @@ class BlockQueue {
   // event, also when only suspects are left and the worker has other blocks in hand, or has a
   // suspect in hand (it gets nothing beside it).
   bool lease(WorkerId worker, TimeNs now, BlockLease* out);
+  // The worker has a lease of the block from a coordinator before this one, and knows that the
+  // batches of `applied` are everywhere. False: the lease is not its own (any more): others have
+  // the block by now, it is finished, or it does not belong here.
+  bool adopt(WorkerId worker, const BlockId& id, uint32_t applied, TimeNs now);
   // Somebody saw every shard acknowledge one batch. Hints that do not belong here are ignored.
   void batch_applied(const BatchId& id, TimeNs now);
   // The worker is gone: what it holds goes back to where it was in the order. `died`: it did not
@@ -119,6 +123,11 @@ class BlockQueue {
 
  private:
   static constexpr int kWhole = -1;  // a lease of the block, not of one batch alone
+  struct Hand {
+    int alone = kWhole;  // the batch that is leased alone
+    uint32_t mask = 0;   // batches that are to come of it
+  };
+  using Hands = std::map<uint32_t, Hand>;  // by block
   struct Block {
     BlockState state = BlockState::kTodo;
     uint8_t batches = 0;
@@ -142,7 +151,7 @@ class BlockQueue {
   };
   Block* find(const BatchId& id);
   bool suspect(const Block& block) const { return block.deaths >= options_.deaths_before_alone; }
-  bool may_lease(uint32_t b, const std::map<uint32_t, int>& in_hand) const;
+  bool may_lease(uint32_t b, const Hands& in_hand) const;
   void set_state(uint32_t b, BlockState state);
   // The state of a block that nobody has a lease of.
   void set_resting_state(uint32_t b);
@@ -153,6 +162,7 @@ class BlockQueue {
   void drop_hand(WorkerId worker, uint32_t b);
   int choose_alone(Block* block) const;
   BlockLease lease_of(uint32_t b, int alone) const;
+  void take_lease(uint32_t b, WorkerId worker, TimeNs now);
   void give_back(uint32_t b);
   void count_death(uint32_t b, int alone, bool alone_in_hand);
   // Deaths on a batch alone that condemn it.
@@ -163,10 +173,9 @@ class BlockQueue {
   BlockQueueOptions options_;
   std::vector<Block> blocks_;
   std::vector<uint32_t> order_;
-  std::set<uint32_t> todo_;     // ranks
-  std::set<uint32_t> pending_;  // blocks
-  // What each worker may be working on, also leases that ran out: block -> the batch leased alone.
-  std::map<WorkerId, std::map<uint32_t, int>> in_hand_;
+  std::set<uint32_t> todo_;            // ranks
+  std::set<uint32_t> pending_;         // blocks
+  std::map<WorkerId, Hands> in_hand_;  // what each may be working on, also leases that ran out
   std::map<std::pair<uint32_t, int>, uint32_t> alone_deaths_;  // by block, batch
   std::vector<BatchId> poisoned_;
   uint64_t deaths_ = 0;    // of workers with something in hand

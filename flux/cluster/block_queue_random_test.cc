@@ -27,6 +27,7 @@ struct Held {
   uint32_t block = 0;
   uint32_t lent = 0;  // batches
   uint32_t left = 0;  // of them, to be trained
+  uint32_t due = 0;   // of them, those that the lease ends with
   bool alone = false;
   bool over = false;
 };
@@ -96,7 +97,7 @@ class World {
       ASSERT_EQ(left & (left - 1), 0U) << "a suspect is leased batch by batch";
       ASSERT_EQ(left & told_[b], 0U) << "what every shard has is leased alone";
     } else {
-      ASSERT_EQ(lease.skip_mask & ~durable_[b], 0U) << "skips what may be lost";
+      ASSERT_EQ(lease.skip_mask, told_[b]) << "skips what every shard has";
     }
     for (const Held& held : hands_[w]) {
       if (held.over || held.block == b) continue;
@@ -105,7 +106,7 @@ class World {
     }
     holder_[b] = ids_[w];
     std::erase_if(hands_[w], [b](const Held& held) { return held.block == b; });
-    hands_[w].push_back({b, left, left, alone, false});
+    hands_[w].push_back({b, left, left, left, alone, false});
   }
   // Trains the next batch of a block in hand.
   void train(size_t w) {
@@ -131,8 +132,7 @@ class World {
   void sweep() {
     for (size_t w = 0; w < hands_.size(); ++w)
       for (Held& held : hands_[w]) {
-        const bool all = told_[held.block] == batch_mask(batches_[held.block]);
-        if (held.over || !(all || (held.alone && (told_[held.block] & held.lent) != 0))) continue;
+        if (held.over || (held.due & ~told_[held.block]) != 0) continue;
         held.over = true;
         if (holder_[held.block] == ids_[w]) holder_[held.block].reset();
       }
@@ -162,6 +162,8 @@ class World {
   }
   void recompute(bool safe) {
     queue_->recompute(have_, safe);
+    for (auto& hands : hands_)
+      for (Held& held : hands) held.due &= ~(told_[held.block] & ~have_[held.block]);
     told_ = have_;
     sweep();
   }

@@ -28,6 +28,28 @@ std::optional<SyncRounds::Voided> SyncRounds::remove_block(const BlockId& block)
   return std::nullopt;
 }
 
+void SyncRounds::adopt(WorkerId worker, uint32_t lane, const SyncRound& round,
+                       const BlockId& block) {
+  const auto at = lanes_.find({worker, lane});
+  if (at == lanes_.end() || round.id == 0 || at->second.waits) return;
+  const auto [members, is_new] = unclaimed_.try_emplace(round.id);
+  if (is_new)
+    for (const RoundMember& member : round.members) members->second.insert(member.block);
+  members->second.erase(block);
+  at->second.holds = true;
+  at->second.out = false;
+  at->second.block = block;
+  at->second.round = round.id;
+}
+
+std::vector<SyncRounds::Voided> SyncRounds::take_unclaimed() {
+  std::vector<Voided> voided;
+  for (const auto& [round, blocks] : unclaimed_)
+    for (const BlockId& block : blocks) voided.push_back({round, block});
+  unclaimed_.clear();
+  return voided;
+}
+
 bool SyncRounds::wait(WorkerId worker, uint32_t lane) {
   const auto at = lanes_.find({worker, lane});
   if (at == lanes_.end()) return false;

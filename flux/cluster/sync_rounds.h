@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,9 @@ namespace flux {
 
 class SyncRounds {
  public:
+  // Rounds are numbered above `last`: those of two coordinators never have the same number.
+  explicit SyncRounds(uint64_t last = 0) : last_round_(last) {}
+
   void add_worker(WorkerId worker, uint32_t lanes);
   struct Voided {
     uint64_t round = 0;
@@ -26,6 +30,11 @@ class SyncRounds {
   };
   // Blocks that the worker held in a round that may not be over.
   std::vector<Voided> remove_worker(WorkerId worker);
+  // The lane holds a block of a round that a coordinator before this one has formed.
+  void adopt(WorkerId worker, uint32_t lane, const SyncRound& round, const BlockId& block);
+  // Members of adopted rounds whose lanes nobody has claimed; asked once, when the time for that is
+  // over.
+  std::vector<Voided> take_unclaimed();
   // The lease of this block ran out: its lane is out of the rounds until it asks again.
   std::optional<Voided> remove_block(const BlockId& block);
   // The lane asks for a block. False: there is no such lane.
@@ -53,6 +62,7 @@ class SyncRounds {
   };
   std::map<std::pair<WorkerId, uint32_t>, Lane> lanes_;
   uint64_t last_round_ = 0;
+  std::map<uint64_t, std::set<BlockId>> unclaimed_;  // by adopted round
 };
 
 }  // namespace flux

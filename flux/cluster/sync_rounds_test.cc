@@ -42,7 +42,7 @@ class Script {
       std::vector<uint8_t> batches;
       while (in >> a) batches.push_back(static_cast<uint8_t>(a));
       queue_.emplace(make_queue(batches));
-      rounds_ = {};
+      rounds_ = SyncRounds();
       return "";
     }
     if (verb == "at" && in >> now_) {

@@ -48,6 +48,8 @@ class CoordinatorService::State : public std::enable_shared_from_this<State> {
     post([connection = rpc.connection, request = std::move(request), act = std::move(act),
           shared = std::make_shared<Responder>(std::move(respond))](State* state) mutable {
       state->open_.insert(connection);
+      const Status admitted = state->options_.admit ? state->options_.admit() : Status::ok();
+      if (!admitted.is_ok()) return shared->fail(admitted);
       act(state, connection, std::move(request), shared);
     });
   }
@@ -194,11 +196,11 @@ void CoordinatorService::State::worker_verb(const RpcRequest& rpc, Responder res
 
 void CoordinatorService::State::server_verb(const RpcRequest& rpc, Responder respond) {
   if (static_cast<ApiVerb>(rpc.verb) == ApiVerb::kServerReport)
-    return serve<ServerReportRequest>(
+    return serve<ServerReport>(
         rpc, std::move(respond),
-        [](State* s, uint64_t connection, ServerReportRequest r, const SharedResponder& respond) {
+        [](State* s, uint64_t connection, ServerReport r, const SharedResponder& respond) {
           s->heard(&State::servers_, r.server, connection);
-          s->registry_->report(r.server, r.boot, [respond](const Result<bool>& over) {
+          s->registry_->report(std::move(r), [respond](const Result<bool>& over) {
             if (!over.is_ok()) return respond->fail(over.status());
             send<ServerReportReply>(respond, ServerReportReply{over.value()});
           });

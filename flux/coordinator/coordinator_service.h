@@ -17,14 +17,18 @@
 #include "flux/api/job_port.h"
 #include "flux/api/server_admin.h"
 #include "flux/base/executor.h"
+#include "flux/base/status.h"
 #include "flux/rpc/service.h"
 
 namespace flux {
 
 struct CoordinatorServiceOptions {
-  TimeNs gone_after_ns = 500 * kMillisecond;  // time for a member to be heard on another connection
+  TimeNs gone_after_ns = 100 * kMillisecond;  // time for a member to be heard on another connection
   std::function<void(const std::string& name, uint64_t boot)> on_worker_gone;
   std::function<void(const std::string& name, uint64_t boot)> on_server_gone;
+  // Asked before every request, on the executor; not ok: the caller is told so and nothing is done.
+  // A standby says kUnavailable, and the caller goes on to the next address. Empty: always ok.
+  std::function<Status()> admit;
 };
 
 class CoordinatorService final : public Service {

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "flux/client/coordinator_channel.h"
 #include "flux/client/message_answer.h"
 #include "flux/client/remote_job.h"
 #include "flux/client/remote_registry.h"
@@ -68,16 +69,17 @@ class FakeMaster final : public JobPort, public ServerRegistry {
     server_joins.push_back(request);
     done(ServerJoinReply{static_cast<uint32_t>(request.boot), 100});
   }
-  void report(uint32_t, uint64_t boot, std::function<void(Result<bool>)> done) override {
-    if (boot == 0) return done(Status(Code::kStale, "taken for dead"));
-    done(boot > 1);
+  void report(ServerReport report, std::function<void(Result<bool>)> done) override {
+    server_reports.push_back(report);
+    if (report.boot == 0) return done(Status(Code::kStale, "taken for dead"));
+    done(report.boot > 1);
   }
 
   Status refuse;
   bool hold_joins = false;
   std::vector<std::function<void()>> held;
   std::map<std::pair<std::string, uint64_t>, size_t> ids;
-  ClusterMap map_{{{0, 0, 1}, {{1, 1}, {1, 1}, {1, 2}}}, {"tcp:a:1", "tcp:b:2"}};
+  ClusterMap map_{{{0, 0, 1}, {{1, 1}, {1, 1}, {1, 2}}}, {"tcp:a:1", "tcp:b:2"}, 3};
   std::vector<JoinRequest> joins;
   std::vector<LeaseRequest> leases;
   std::map<std::tuple<WorkerId, uint32_t, uint64_t>, uint32_t> given;
@@ -85,6 +87,7 @@ class FakeMaster final : public JobPort, public ServerRegistry {
   std::vector<std::pair<WorkerId, WorkerReport>> reports;
   std::map<WorkerId, Status> left;
   std::vector<ServerJoin> server_joins;
+  std::vector<ServerReport> server_reports;
 };
 
 class CoordinatorServiceTest : public testing::Test {
@@ -98,7 +101,8 @@ class CoordinatorServiceTest : public testing::Test {
   }
   Result<JoinReply> join(JobPort* job, const std::string& name, uint64_t boot) {
     return result_of<JoinReply>([&](auto done) {
-      job->join({name, boot, 2, "host", 5, {}}, std::move(done));
+      job->join({name, boot, 2, "host", 5, {}, 77, {{{0, 0, 0, 6}, 1, 3, false, {}}}},
+                std::move(done));
     });
   }
   std::unique_ptr<LoopbackChannel> connect(PeerRole role, uint64_t connection) {
@@ -108,6 +112,7 @@ class CoordinatorServiceTest : public testing::Test {
 
   TestExecutor executor_;
   FakeMaster master_;
+  Status admit_;
   std::vector<std::string> gone_;
   CoordinatorService service_{&master_,
                               &master_,
@@ -118,7 +123,8 @@ class CoordinatorServiceTest : public testing::Test {
                                },
                                [this](const std::string& name, uint64_t boot) {
                                  gone_.push_back(fmt::format("server {} {}", name, boot));
-                               }}};
+                               },
+                               [this] { return admit_; }}};
 };
 
 TEST_F(CoordinatorServiceTest, EveryVerbOfAWorker) {
@@ -133,8 +139,11 @@ TEST_F(CoordinatorServiceTest, EveryVerbOfAWorker) {
   ASSERT_EQ(master_.joins.size(), 1U);
   EXPECT_EQ(master_.joins[0].lanes, 2U);
   EXPECT_EQ(master_.joins[0].host, "host");
+  EXPECT_EQ(master_.joins[0].incarnation, 77U);
+  ASSERT_EQ(master_.joins[0].held.size(), 1U);
+  EXPECT_EQ(master_.joins[0].held[0].id, (BlockId{0, 0, 0, 6}));
 
-  const LeaseRequest request{1, 0, 1, {{{0, 0, 0, 7}, 1, 4}}, {}};
+  const LeaseRequest request{1, 0, 1, {{{0, 0, 0, 7}, 1, 4}}, {}, {}};
   const auto leased =
       result_of<LeaseAnswer>([&](auto done) { job.lease(request, std::move(done)); });
   ASSERT_TRUE(leased.is_ok());
@@ -153,6 +162,7 @@ TEST_F(CoordinatorServiceTest, EveryVerbOfAWorker) {
   const auto map = result_of<ClusterMap>([&](auto done) { job.map(std::move(done)); });
   ASSERT_TRUE(map.is_ok());
   EXPECT_EQ(map.value().servers, master_.map_.servers);
+  EXPECT_EQ(map.value().version, 3U);
   const auto geometry =
       result_of<std::string>([&](auto done) { job.geometry(9, std::move(done)); });
   ASSERT_TRUE(geometry.is_ok());
@@ -184,11 +194,15 @@ TEST_F(CoordinatorServiceTest, EveryVerbOfAServerAndNoOthers) {
   EXPECT_EQ(joined.value().report_every_ms, 100U);
   EXPECT_EQ(master_.server_joins[0].address, "tcp:x:1");
   const auto report = [&](uint64_t boot) {
-    return result_of<bool>([&](auto done) { registry.report(2, boot, std::move(done)); });
+    return result_of<bool>([&](auto done) {
+      registry.report({2, boot, {4, 6}, 99}, std::move(done));
+    });
   };
   EXPECT_TRUE(report(2).value());
   EXPECT_FALSE(report(1).value());
   EXPECT_EQ(report(0).status().code(), Code::kStale);
+  EXPECT_EQ(master_.server_reports[0].suspects, (std::vector<ServerId>{4, 6}));
+  EXPECT_EQ(master_.server_reports[0].rss_bytes, 99U);
   // A server is no worker, and a worker no server.
   RemoteJob job(link.get(), &executor_, 1);
   EXPECT_EQ(join(&job, "w", 1).status().code(), Code::kInvalid);
@@ -237,7 +251,7 @@ TEST_F(CoordinatorServiceTest, WhoIsGoneWithAConnection) {
   one.reset();
   executor_.run_for(100 * kMillisecond);
   (void)result_of<LeaseAnswer>([&](auto done) {
-    job_two.lease({3, 0, 1, {}, {}}, std::move(done));
+    job_two.lease({3, 0, 1, {}, {}, {}}, std::move(done));
   });
   executor_.run_for(399 * kMillisecond);
   EXPECT_TRUE(gone_.empty());
@@ -245,7 +259,7 @@ TEST_F(CoordinatorServiceTest, WhoIsGoneWithAConnection) {
   EXPECT_EQ(gone_, std::vector<std::string>{"worker a 10"});
   // One that leaves is not reported, a server is.
   std::optional<Status> left;
-  job_two.leave({2, 0, 2, {}, {}}, {}, Status::ok(), [&](Status s) { left = std::move(s); });
+  job_two.leave({2, 0, 2, {}, {}, {}}, {}, Status::ok(), [&](Status s) { left = std::move(s); });
   ASSERT_TRUE(executor_.run_until([&] { return left.has_value(); }));
   two.reset();
   registry.reset();
@@ -258,7 +272,7 @@ TEST_F(CoordinatorServiceTest, AConnectionThatGoesWhileItsWorkerJoins) {
   master_.hold_joins = true;
   auto link = connect(PeerRole::kWorker, 1);
   auto job = std::make_unique<RemoteJob>(link.get(), &executor_, 1);
-  job->join({"late", 4, 1, "", 0, {}}, [](const Result<JoinReply>&) {});
+  job->join({"late", 4, 1, "", 0, {}, 0, {}}, [](const Result<JoinReply>&) {});
   ASSERT_TRUE(executor_.run_until([&] { return !master_.held.empty(); }));
   job.reset();
   link.reset();
@@ -266,6 +280,34 @@ TEST_F(CoordinatorServiceTest, AConnectionThatGoesWhileItsWorkerJoins) {
   master_.held[0]();
   executor_.run_for(kSecond);
   EXPECT_EQ(gone_, std::vector<std::string>{"worker late 4"});
+}
+
+// A standby answers for nobody, and whoever asks goes on to the next address.
+TEST_F(CoordinatorServiceTest, AStandbySendsEverybodyOn) {
+  FakeMaster idle;
+  CoordinatorService standby(&idle, &idle, &executor_,
+                             {.on_worker_gone = {}, .on_server_gone = {}, .admit = [] {
+                                return Status(Code::kUnavailable, "stands by");
+                              }});
+  std::vector<std::unique_ptr<Channel>> channels;
+  channels.push_back(std::make_unique<LoopbackChannel>(
+      executor_, standby, LoopbackOptions{PeerRole::kWorker, "standby", 1}));
+  channels.push_back(connect(PeerRole::kWorker, 2));
+  CoordinatorChannel channel(std::move(channels));
+  RemoteJob job(&channel, &executor_, 1);
+  EXPECT_TRUE(join(&job, "w", 1).is_ok());
+  EXPECT_EQ(channel.peer(), "test");
+  EXPECT_TRUE(idle.joins.empty());
+  EXPECT_EQ(master_.joins.size(), 1U);
+  // The one that acted stands by from now on: nothing is answered until one acts again.
+  admit_ = Status(Code::kUnavailable, "stands by");
+  std::optional<Result<JoinReply>> got;
+  job.join({"w", 1, 1, "", 0, {}, 0, {}}, [&](Result<JoinReply> r) { got = std::move(r); });
+  executor_.run_for(2 * kSecond);
+  EXPECT_FALSE(got.has_value());
+  admit_ = Status::ok();
+  ASSERT_TRUE(executor_.run_until([&] { return got.has_value(); }));
+  EXPECT_TRUE(got->is_ok());
 }
 
 TEST_F(CoordinatorServiceTest, ANetworkThatLosesAndRepeatsLosesNoBlock) {
@@ -276,7 +318,7 @@ TEST_F(CoordinatorServiceTest, ANetworkThatLosesAndRepeatsLosesNoBlock) {
   ASSERT_TRUE(joined.is_ok()) << joined.status().message();
   EXPECT_EQ(joined.value().worker, 1U) << "a repeated join is the same one";
   for (uint32_t i = 0; i < 100; ++i) {
-    const LeaseRequest request{1, 0, i + 1, {}, {}};
+    const LeaseRequest request{1, 0, i + 1, {}, {}, {}};
     const auto leased =
         result_of<LeaseAnswer>([&](auto done) { job.lease(request, std::move(done)); });
     ASSERT_TRUE(leased.is_ok()) << leased.status().message();
@@ -287,7 +329,7 @@ TEST_F(CoordinatorServiceTest, ANetworkThatLosesAndRepeatsLosesNoBlock) {
   }
   EXPECT_GT(master_.leases.size(), 110U) << "many were asked more than once";
   std::optional<Status> left;
-  job.leave({1, 0, 101, {}, {}}, {}, Status::ok(), [&](Status s) { left = std::move(s); });
+  job.leave({1, 0, 101, {}, {}, {}}, {}, Status::ok(), [&](Status s) { left = std::move(s); });
   ASSERT_TRUE(executor_.run_until([&] { return left.has_value(); }));
   EXPECT_TRUE(left->is_ok()) << left->message();
 }

@@ -22,8 +22,14 @@ std::string encode(const Decision& d) {
     json["verdict"] = static_cast<uint32_t>(d.verdict);
   }
   if (!d.why.empty()) json["why"] = d.why;
+  if (!d.member.empty()) {
+    json["member"] = d.member;
+    json["boot"] = d.boot;
+    json["id"] = d.id;
+  }
   const std::string body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return fmt::format("{:016x} {}\n", hash_bytes(body.data(), body.size()), body);
+  // The newline before it ends whatever a writer that died has left.
+  return fmt::format("\n{:016x} {}\n", hash_bytes(body.data(), body.size()), body);
 }
 
 bool decode_batch(const Json& json, Decision* d) {
@@ -60,6 +66,9 @@ bool decode(const std::string& line, Decision* d) {
     d->pass_name = json.value("name", std::string());
     d->geometry = json.value("geometry", uint64_t{0});
     d->why = json.value("why", std::string());
+    d->member = json.value("member", std::string());
+    d->boot = json.value("boot", uint64_t{0});
+    d->id = json.value("id", 0U);
     return d->kind != "verdict" || decode_batch(json, d);
   } catch (const nlohmann::json::exception&) {  // a field of another type
     return false;
@@ -68,29 +77,60 @@ bool decode(const std::string& line, Decision* d) {
 
 }  // namespace
 
+std::vector<Decision> compact(const std::vector<Decision>& decisions, uint32_t closed) {
+  std::vector<Decision> kept;
+  for (const Decision& d : decisions) {
+    const bool gone = d.kind == "server_gone" || d.kind == "worker_gone";
+    if (gone || d.kind == "server" || d.kind == "worker") {
+      std::erase_if(kept, [&](const Decision& k) {
+        return k.member == d.member && !k.member.empty() &&
+               k.kind == d.kind.substr(0, d.kind.find('_')) && (!gone || k.boot == d.boot);
+      });
+      if (!gone) kept.push_back(d);
+      if (d.kind == "server_gone")
+        std::erase_if(kept, [&](const Decision& k) {
+          return k.kind == "drain" && k.member == d.member && k.boot == d.boot;
+        });
+    } else if (d.kind == "drain" || d.kind == "move") {
+      std::erase_if(kept, [&](const Decision& k) {
+        return k.kind == d.kind && (d.kind == "move" ? k.id == d.id : k.member == d.member);
+      });
+      kept.push_back(d);
+    } else if (d.kind == "end") {
+      std::erase_if(kept, [](const Decision& k) { return !k.member.empty(); });
+    } else if (d.pass + 1 >= closed) {
+      kept.push_back(d);
+    }
+  }
+  return kept;
+}
+
+Status DecisionLog::rewrite(const std::vector<Decision>& decisions) {
+  std::string text;
+  for (const Decision& decision : decisions) text += encode(decision);
+  return files_->write_atomic(path_, text);
+}
+
 Status DecisionLog::append(const Decision& decision) {
   return files_->append_synced(path_, encode(decision));
 }
 
 Result<std::vector<Decision>> DecisionLog::read() {
   std::vector<Decision> out;
+  damaged_.clear();
   if (!files_->exists(path_)) return out;
   FLUX_ASSIGN_OR_RETURN(const std::string text, files_->read(path_, kLogMax));
   size_t begin = 0;
   for (size_t line = 1; begin < text.size(); ++line) {
-    const size_t end = text.find('\n', begin);
+    const size_t newline = text.find('\n', begin);
+    const size_t end = newline == std::string::npos ? text.size() : newline;
     Decision decision;
-    const bool whole = end != std::string::npos;
-    if (!whole || !decode(text.substr(begin, end - begin), &decision)) {
-      if (whole && end + 1 < text.size())
-        return error(Code::kCorrupt,
-                     "{}:{}: this line is damaged; move the file away to go on "
-                     "without its verdicts",
-                     path_, line);
-      FLUX_RETURN_IF_ERROR(files_->write_atomic(path_, text.substr(0, begin)));
-      break;
+    if (end > begin) {
+      if (newline != std::string::npos && decode(text.substr(begin, end - begin), &decision))
+        out.push_back(std::move(decision));
+      else
+        damaged_.push_back(line);
     }
-    out.push_back(std::move(decision));
     begin = end + 1;
   }
   return out;

@@ -1,8 +1,9 @@
 // DecisionLog: what the coordinator decided and must not decide otherwise after a crash.
 //
 // One JSON object per line, each with a checksum, appended and flushed before the decision takes
-// effect: verdicts about batches, terms, passes opened and closed. A torn last line is what a crash
-// leaves and is dropped; damage before the end is kCorrupt with the line's number.
+// effect: verdicts about batches, passes, members. It is bounded: rewritten at every start. Lines
+// that a writer left torn, or that are damaged, are not taken for anything and are named: what was
+// in them is in the ledgers of the shards too, or has had no effect yet.
 // Blocking (disk): called through an Offload. Threads: one caller at a time.
 #pragma once
 
@@ -17,7 +18,8 @@
 namespace flux {
 
 struct Decision {
-  // "term", "open_pass", "close_pass", "verdict"
+  // "open_pass", "verdict", "tested", "end"; of members "server", "server_gone", "worker",
+  // "worker_gone", "drain" (of a server), "move" (shard `id` to server `member`)
   std::string kind;
   uint64_t term = 0;
   uint32_t pass = 0;
@@ -26,21 +28,32 @@ struct Decision {
   BatchId batch;  // of a verdict
   Verdict verdict = Verdict::kApplied;
   std::string why;
+  std::string member;  // of servers and workers: name
+  uint64_t boot = 0;
+  uint32_t id = 0;  // ServerId or WorkerId
 };
+
+// What the next life of the job needs of a log: decisions about passes from `closed` - 1 on, and
+// members that were not said to be gone.
+std::vector<Decision> compact(const std::vector<Decision>& decisions, uint32_t closed);
 
 class DecisionLog {
  public:
   DecisionLog(Files* files, std::string path) : files_(files), path_(std::move(path)) {}
   Status append(const Decision& decision);
-  // Everything that was decided; also cuts off a torn end, so that append() may
-  // follow.
+  // Everything that was decided.
   Result<std::vector<Decision>> read();
+  // Numbers of the lines that the last read() could not use.
+  const std::vector<size_t>& damaged() const { return damaged_; }
+  // Puts these in place of everything.
+  Status rewrite(const std::vector<Decision>& decisions);
   Status forget() { return files_->remove_all(path_); }
   const std::string& path() const { return path_; }
 
  private:
   Files* files_;
   std::string path_;
+  std::vector<size_t> damaged_;
 };
 
 }  // namespace flux

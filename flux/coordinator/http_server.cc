@@ -239,17 +239,31 @@ class Implementation final : public HttpServer {
     });
     server_->Post("/stop",
                   [this](const Request& request, Response& response) { stop(request, response); });
+    for (const char* path : {"/drain", "/scale", "/move"})
+      server_->Post(
+          path, [this](const Request& request, Response& response) { operate(request, response); });
+  }
+
+  bool may_change(const httplib::Request& request, httplib::Response& response) const {
+    if (!has_token(request)) {
+      refuse(response, 401, "this needs the admin token: Authorization: Bearer ...");
+      return false;
+    }
+    if (request.get_header_value("Content-Type") == "application/json") return true;
+    refuse(response, 415, "Content-Type must be application/json");
+    return false;
+  }
+
+  void operate(const httplib::Request& request, httplib::Response& response) {
+    if (!may_change(request, response)) return;
+    const Status status = run_operator_request(request.path, request.body, hooks_.operators);
+    if (!status.is_ok()) return refuse(response, http_status_of(status), status.message());
+    response.status = http_status_of(status);
+    response.set_content("{\"accepted\": true}\n", "application/json");
   }
 
   void stop(const httplib::Request& request, httplib::Response& response) {
-    if (!has_token(request)) {
-      refuse(response, 401, "this needs the admin token: Authorization: Bearer ...");
-      return;
-    }
-    if (request.get_header_value("Content-Type") != "application/json") {
-      refuse(response, 415, "Content-Type must be application/json");
-      return;
-    }
+    if (!may_change(request, response)) return;
     hooks_.stop("asked over HTTP by " + request.remote_addr);
     response.status = 202;
     response.set_content("{\"stopping\": true}\n", "application/json");

@@ -5,6 +5,7 @@
 //   GET  /metrics   Prometheus text                         readers
 //   GET  /logs      the coordinator's latest lines          readers
 //   POST /stop      ends the job with a checkpoint          the admin token
+//   POST /drain /scale /move    operator_request.h          the admin token
 //
 // Readers: on an address of this host everybody; beyond it whoever shows the token or a
 // certificate of the job's own authority. A page in somebody's browser is no reader: requests
@@ -24,6 +25,7 @@
 
 #include "flux/base/status.h"
 #include "flux/coordinator/job_status.h"
+#include "flux/coordinator/operator_request.h"
 
 namespace flux {
 
@@ -39,6 +41,7 @@ struct HttpHooks {
   std::function<JobStatus()> status;                 // a snapshot, soon
   std::function<void(const std::string& why)> stop;  // asks; does not wait
   std::function<std::string()> logs;                 // may be empty
+  OperatorHooks operators = {};                      // may wait for the job a little
 };
 
 class HttpServer {

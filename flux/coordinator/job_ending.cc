@@ -7,6 +7,28 @@
 #include "flux/coordinator/job_state.h"
 
 namespace flux {
+namespace {
+
+// What belongs to shards, not to the process that has them.
+void add_rows(JobTotals* sum, const JobTotals& t) {
+  sum->rows += t.rows;
+  sum->memory_bytes += t.memory_bytes;
+  sum->occurrences.resize(std::max(sum->occurrences.size(), t.occurrences.size()));
+  for (size_t i = 0; i < t.occurrences.size(); ++i) sum->occurrences[i] += t.occurrences[i];
+  if (t.has_dense) {
+    sum->dense_examples_min = sum->has_dense
+                                  ? std::min(sum->dense_examples_min, t.dense_examples_min)
+                                  : t.dense_examples_min;
+    sum->dense_examples_max = std::max(sum->dense_examples_max, t.dense_examples_max);
+    sum->has_dense = true;
+  }
+  sum->expected_seen += t.expected_seen;
+  sum->lost += t.lost;
+  sum->doubled += t.doubled;
+  sum->content_hash += t.content_hash;
+}
+
+}  // namespace
 
 uint64_t JobMaster::State::examples_in(const std::vector<uint32_t>& masks) const {
   uint64_t sum = 0;
@@ -40,6 +62,12 @@ void JobMaster::State::evaluate() {
 void JobMaster::State::evaluated_all() {
   set_phase(Phase::kClosing);
   test_queue_.reset();
+  Decision tested;
+  tested.kind = "tested";
+  tested.term = term_;
+  tested.pass = static_cast<uint32_t>(closed_.size() - 1);
+  tested.geometry = closed_.back().geometry;
+  log_decision(tested);
   evaluation_ = Status::ok();
   auc_ = metrics_->auc();
   logloss_ = metrics_->log_loss();
@@ -63,7 +91,7 @@ void JobMaster::State::test_failed(const Status& why) {
 void JobMaster::State::after_pass() {
   const bool complete = closed_.size() == plan_.passes.size();
   const bool nothing_trained = last_checkpoint_.empty() && !pass_open_ && train_ns_ == 0;
-  if (complete && nothing_trained && !auc_ && evaluation_.is_ok() && !stopping_) {
+  if (complete && nothing_trained && !adopted_ && !auc_ && evaluation_.is_ok() && !stopping_) {
     say("every pass of this job is closed: nothing to train\n"
         "a closed pass is not trained again: add a pass for new data, or start over with "
         "--fresh");
@@ -82,7 +110,7 @@ void JobMaster::State::stop(const std::string& why) {
       if (folder_open_) finish(false);  // it waits for servers
       break;
     case Phase::kLoading:
-      if (!restored_ || restored_->geometry == 0) finish(false);
+      if (!adopted_ && (!restored_ || restored_->geometry == 0)) finish(false);
       break;
     case Phase::kTraining:
       drain();
@@ -113,8 +141,18 @@ void JobMaster::State::drained() {
     say(fmt::format("warning: {} worker(s) did not leave within {} s", workers_.size(),
                     options_.drain_deadline_ns / kSecond));
   set_phase(Phase::kClosing);
+  save_last();
+}
+
+void JobMaster::State::save_last() {
   save(false, [this](const Status& saved) {
     if (ended()) return;
+    if (saved.code() == Code::kUnavailable && now() - phase_since_ < options_.call_timeout_ns) {
+      executor_->post(kSecond / 5, guard([this] {
+                        if (!ended()) save_last();
+                      }));
+      return;
+    }
     if (!saved.is_ok()) return fail(saved);
     finish(false);
   });
@@ -160,7 +198,7 @@ void JobMaster::State::left() {
   if (counting_ || (!workers_.empty() && !late)) return;
   counting_ = true;
   outcome_.passes = closed_;
-  if (!pass_open_ || servers_.empty()) return ask_totals();
+  if (!pass_open_ || !places_on_) return ask_totals();
   count_open(section_, geometry_->records() * section_, geometry_->records() * section_);
 }
 
@@ -174,60 +212,57 @@ void JobMaster::State::count_open(uint32_t section, uint64_t all, uint64_t any) 
   };
   if (section == plan_.schedule.sections()) return counted();
   const BlockId id = plan_.schedule.section(pass_, section);
-  ask_marked(id, true, guard([=, this](const Result<std::vector<uint32_t>>& some) {
-               if (!some.is_ok()) return end(some.status());
-               const uint64_t more = examples_in(some.value());
-               if (more == 0) return counted();
-               ask_marked(id, false, guard([=, this](const Result<std::vector<uint32_t>>& every) {
-                            if (!every.is_ok()) return end(every.status());
-                            count_open(section + 1, all + examples_in(every.value()), any + more);
-                          }));
-             }));
+  ask_marked(id, true, [=, this](const Result<std::vector<uint32_t>>& some) {
+    if (!some.is_ok()) return end(some.status());
+    const uint64_t more = examples_in(some.value());
+    if (more == 0) return counted();
+    ask_marked(id, false, [=, this](const Result<std::vector<uint32_t>>& every) {
+      if (!every.is_ok()) return end(every.status());
+      count_open(section + 1, all + examples_in(every.value()), any + more);
+    });
+  });
 }
 
 void JobMaster::State::ask_totals() {
   std::vector<ExpectedCount> expected;
   if (plan_.key_per_example && closed_.size() == plan_.passes.size())
     for (const ClosedPass& pass : closed_) expected.push_back({pass.records, pass.repeats});
-  if (!opened_) {  // no rows anywhere: nothing that counters could be compared with
+  if (!places_on_) {  // no rows anywhere: nothing that counters could be compared with
     outcome_.passes.clear();
     return end(Status::ok());
   }
-  fan_out<JobTotals>(
-      server_names(),
-      [&](size_t i, std::function<void(Result<JobTotals>)> answer) {
-        admin(i)->totals(options_.incarnation, true, expected, std::move(answer));
+  const auto found = std::make_shared<std::map<ServerId, JobTotals>>();
+  ask_all(
+      "the totals",
+      [this, expected, found](ServerAdminPort* port, AdminCall call, const AskDone& done) {
+        const ServerId server = call.shards.empty() ? 0 : places_->place(call.shards[0]).primary;
+        port->totals(std::move(call), true, expected,
+                     [found, done, server](const Result<JobTotals>& answer) {
+                       if (!answer.is_ok()) return done(answer.status(), nullptr);
+                       done(Status::ok(), [found, server, totals = answer.value()] {
+                         const auto [at, is_new] = found->try_emplace(server, totals);
+                         if (!is_new) add_rows(&at->second, totals);
+                       });
+                     });
       },
-      guard([this](const Result<std::vector<JobTotals>>& all) {
-        if (!all.is_ok()) return end(all.status());
-        JobTotals& sum = outcome_.totals;
-        for (const JobTotals& t : all.value()) {
-          sum.rows += t.rows;
-          sum.memory_bytes += t.memory_bytes;
-          sum.occurrences.resize(std::max(sum.occurrences.size(), t.occurrences.size()));
-          for (size_t i = 0; i < t.occurrences.size(); ++i) sum.occurrences[i] += t.occurrences[i];
-          if (t.has_dense) {
-            sum.dense_examples_min = sum.has_dense
-                                         ? std::min(sum.dense_examples_min, t.dense_examples_min)
-                                         : t.dense_examples_min;
-            sum.dense_examples_max = std::max(sum.dense_examples_max, t.dense_examples_max);
-            sum.has_dense = true;
-          }
-          sum.expected_seen += t.expected_seen;
-          sum.lost += t.lost;
-          sum.doubled += t.doubled;
-          sum.content_hash += t.content_hash;
-          sum.cpu_s += t.cpu_s;
-          sum.rss_bytes += t.rss_bytes;
-          sum.pulls += t.pulls;
-          sum.pushes += t.pushes;
-          sum.bytes_in += t.bytes_in;
-          sum.bytes_out += t.bytes_out;
-          outcome_.servers.push_back(t);
-        }
-        outcome_.rows = sum.rows;
+      [this, found](const Status& status) {
+        if (!status.is_ok()) return end(status);
+        for (const auto& [server, totals] : *found) add_totals(totals);
+        outcome_.rows = outcome_.totals.rows;
         end(Status::ok());
-      }));
+      });
+}
+
+void JobMaster::State::add_totals(const JobTotals& t) {
+  JobTotals& sum = outcome_.totals;
+  add_rows(&sum, t);
+  sum.cpu_s += t.cpu_s;
+  sum.rss_bytes += t.rss_bytes;
+  sum.pulls += t.pulls;
+  sum.pushes += t.pushes;
+  sum.bytes_in += t.bytes_in;
+  sum.bytes_out += t.bytes_out;
+  outcome_.servers.push_back(t);
 }
 
 void JobMaster::State::end(const Status& status) {
@@ -236,6 +271,12 @@ void JobMaster::State::end(const Status& status) {
   if (!status.is_ok() && failure_.is_ok()) failure_ = status;
   pump();
   outcome_.status = failure_;
+  if (failure_.is_ok() && folder_open_) {  // the next start waits for nobody
+    Decision over;
+    over.kind = "end";
+    over.term = term_;
+    log_decision(over);
+  }
   outcome_.evaluation = evaluation_;
   outcome_.train_s = static_cast<double>(train_ns_) * 1e-9;
   outcome_.resumed_from = resumed_from_;
@@ -245,9 +286,10 @@ void JobMaster::State::end(const Status& status) {
   outcome_.workers = gone_;
   for (const WorkerStatus& worker : outcome_.last.workers) outcome_.workers.push_back(worker);
   // The rows are of no use any more, where a server goes on with other jobs.
-  if (map_ && !options_.standing_servers.empty())
+  if (places_on_ && !options_.standing_servers.empty())
     for (const ServerEntry& server : servers_)
-      server.admin->close_job(options_.incarnation, [](const Status&) {});
+      if (!server.gone) server.admin->close_job(make_call({}), [](const Status&) {});
+  asks_.clear();
   events_->finished(outcome_);
 }
 

@@ -44,11 +44,13 @@ void JobMaster::State::lease(const LeaseRequest& request, LeaseDone done) {
   Slot& slot = at->second.slots[request.lane];
   if (request.seq < slot.seq) {  // a copy that was under way for long
     acknowledge(request.applied, request.evaluated);
+    take_refused(request.refused);
     return done(LeaseAnswer{});
   }
   if (request.seq == slot.seq && slot.answered) {
     const LeaseAnswer same = slot.answer;
     acknowledge(request.applied, request.evaluated);
+    take_refused(request.refused);
     return done(same);
   }
   if (!slot.answered)
@@ -58,6 +60,7 @@ void JobMaster::State::lease(const LeaseRequest& request, LeaseDone done) {
   slot.answered = false;
   slot.done = std::move(done);
   if (fresh) slot.since = now();
+  take_refused(request.refused);
   acknowledge(request.applied, request.evaluated);  // may end the section, and so this worker
   const auto here = workers_.find(request.worker);
   if (here == workers_.end() || here->second.slots[request.lane].answered) return;
@@ -112,12 +115,19 @@ void JobMaster::State::pump() {
   }
 }
 
+// After a take-over, those who hold blocks come first.
+bool JobMaster::State::leases_wait() const {
+  return hold_ || verifying_ || (now() < takeover_until_ && !workers_expected_.empty());
+}
+
 bool JobMaster::State::answer_one(WorkerId id, Slot* slot) {
   LeaseAnswer given;
-  if (phase_ == Phase::kTraining && !sync() && !hold_ && !verifying_ && queue_ &&
+  if (phase_ == Phase::kTraining && !sync() && !leases_wait() && queue_ &&
       queue_->lease(id, now(), &given.lease)) {
     given.kind = LeaseAnswer::Kind::kBlock;
     given.geometry = geometry_->hash();
+    given.lr_scale = lr_->factor();
+    lr_->leased(given.lease.batches);
   } else if (phase_ == Phase::kEvaluating && test_queue_ &&
              test_queue_->lease(id, now(), &given.lease)) {
     given.kind = LeaseAnswer::Kind::kEvaluate;
@@ -130,14 +140,17 @@ bool JobMaster::State::answer_one(WorkerId id, Slot* slot) {
 }
 
 void JobMaster::State::pump_sync() {
-  if (!rounds_ || !queue_ || hold_ || verifying_ || !rounds_->ready()) return;
+  if (!rounds_ || !queue_ || leases_wait() || !rounds_->ready()) return;
   SyncRound round;
+  const float lr_scale = lr_->factor();  // one for all members
   for (const SyncRounds::Given& given : rounds_->form(&*queue_, now(), &round)) {
     LeaseAnswer block;
     block.kind = LeaseAnswer::Kind::kBlock;
     block.lease = given.lease;
     block.geometry = geometry_->hash();
     block.round = round;
+    block.lr_scale = lr_scale;
+    lr_->leased(given.lease.batches);
     Slot& slot = workers_[given.worker].slots[given.lane];
     // A lane that was told to wait asks again with a new number; it finds this answer then.
     if (slot.answered) {
@@ -158,15 +171,20 @@ void JobMaster::State::acknowledge(const std::vector<BatchId>& applied,
 }
 
 void JobMaster::State::begin_section(uint32_t section, const std::vector<uint32_t>& marked) {
+  const BlockId id = plan_.schedule.section(pass_, section);
   section_ = section;
   verifying_ = false;
+  if (queue_ && queue_->section() == id) {  // after a loss: leases stay
+    queue_->recompute(marked, true);
+    skip_poisoned();
+    return pump();
+  }
   BlockQueueOptions options;
   options.timeout_floor_ns = options_.block_timeout_floor_ns;
-  const BlockId id = plan_.schedule.section(pass_, section);
   queue_.emplace(id, batches_of(*geometry_), lease_order(*geometry_, id), options);
   queue_->recompute(marked, true);
   if (sync() && !rounds_) {
-    rounds_.emplace();
+    rounds_.emplace(term_ << 32);
     for (const auto& [worker, w] : workers_) {
       rounds_->add_worker(worker, w.info.lanes);
       for (const auto& [lane, slot] : w.slots)
@@ -181,9 +199,10 @@ void JobMaster::State::verify_section() {
   if (verifying_ || stopping_) return;
   verifying_ = true;
   ask_marked(plan_.schedule.section(pass_, section_), false,
-             guard([this](const Result<std::vector<uint32_t>>& marked) {
-               if (phase_ != Phase::kTraining) return;
+             [this, losses = losses_, pass = pass_](const Result<std::vector<uint32_t>>& marked) {
+               if (phase_ != Phase::kTraining || pass != pass_) return;
                if (!marked.is_ok()) return fail(marked.status());
+               if (losses != losses_) return find_section(0);
                queue_->recompute(marked.value(), true);
                skip_poisoned();
                if (queue_->all_applied()) {
@@ -192,7 +211,7 @@ void JobMaster::State::verify_section() {
                }
                verifying_ = false;
                pump();
-             }));
+             });
 }
 
 void JobMaster::State::expire_blocks() {
@@ -207,7 +226,12 @@ void JobMaster::State::expire_blocks() {
       lose_worker(lease.worker, true, "it did not finish its part of a round");
     }
   }
-  if (rounds_ && phase_ == Phase::kTraining) lose_idle_members();
+  if (!rounds_ || phase_ != Phase::kTraining) return;
+  if (takeover_until_ != 0 && now() >= takeover_until_) {
+    takeover_until_ = 0;
+    void_members(rounds_->take_unclaimed());
+  }
+  lose_idle_members();
 }
 
 // A lane that neither holds a block nor asks for one would hold up every round.
@@ -224,86 +248,23 @@ void JobMaster::State::lose_idle_members() {
   }
 }
 
-// A batch that some shard has was trained by somebody, though whoever did it died before the others
-// had it or before we heard: no poison.
-void JobMaster::State::skip_poisoned() {
-  if (!queue_ || phase_ != Phase::kTraining) return;
-  for (const BatchId& id : queue_->take_poisoned()) {
-    BlockId section = id.block;
-    section.block = 0;
-    ask_marked(section, true, guard([this, id](const Result<std::vector<uint32_t>>& marked) {
-                 if (ended() || !queue_ || queue_->section().pass != id.block.pass) return;
-                 if (!marked.is_ok()) return fail(marked.status());
-                 if (((marked.value()[id.block.block] >> id.batch) & 1) == 0) return condemn(id);
-                 queue_->absolve(id);
-                 pump();
-               }));
-  }
-}
-
-void JobMaster::State::log_verdict(const BatchId& id, const std::string& why,
-                                   std::function<void()> then) {
-  Decision decision;
-  decision.kind = "verdict";
-  decision.term = epoch_.term;
-  decision.pass = pass_;
-  decision.geometry = geometry_->hash();
-  decision.batch = id;
-  decision.verdict = Verdict::kSkipped;
-  decision.why = why;
-  slowly<bool>(
-      [log = DecisionLog(files_, in_output("coordinator.log")),
-       decision]() mutable -> Result<bool> {
-        FLUX_RETURN_IF_ERROR(log.append(decision));
-        return true;
-      },
-      [this, decision, then = std::move(then)](const Result<bool>& logged) {
-        if (ended()) return;
-        if (!logged.is_ok()) return fail(logged.status());
-        decisions_.push_back(decision);
-        then();
-      });
-}
-
-// Decided and logged before any shard is marked.
-void JobMaster::State::condemn(const BatchId& id) {
-  const std::string why = "every worker that trained it alone died";
-  const DataBlock& block = geometry_->blocks[id.block.block];
-  say(fmt::format("skipped {} ({}, bytes {} to {}): {}", to_string(id),
-                  geometry_->files[block.file].path, block.begin, block.end, why));
-  log_verdict(id, why, [this, id] { mark_condemned(id); });
-}
-
-void JobMaster::State::mark_condemned(const BatchId& id) {
-  call_all(
-      [this, id](size_t i, ServerAdminPort::Done done) {
-        admin(i)->mark(options_.incarnation, geometry_->hash(), {id}, Verdict::kSkipped,
-                       std::move(done));
-      },
-      [this, id](const Status& status) {
-        if (ended()) return;
-        if (!status.is_ok()) return fail(status);
-        ++batches_skipped_;
-        if (!queue_) return;
-        queue_->settled(id);
-        acknowledge({}, {});
-        pump();
-      });
-}
-
 std::string JobMaster::State::wait_reason() const {
   switch (phase_) {
     case Phase::kJoining:
+      if (folder_open_ && waits_for_servers()) return "for servers that may hold the job already";
       return !folder_open_ ? "for the output folder to be read"
                            : fmt::format("for {} more server(s) to join",
                                          options_.servers -
                                              std::min<size_t>(options_.servers, servers_here()));
     case Phase::kLoading:
-      return "for the servers to load their shards";
+      return fmt::format("for {} shard(s) to be loaded", places_ ? places_->unserved() : 0);
     case Phase::kReading:
       return "for the data of the next pass to be read";
     case Phase::kTraining:
+      if (places_->unserved() > 0)
+        return fmt::format("for {} shard(s) that nobody serves", places_->unserved());
       if (hold_) return "for a checkpoint between blocks";
+      if (!verifying_ && leases_wait()) return "for workers that hold blocks to come back";
       return verifying_ ? "for the servers to confirm the end of a section"
                         : "for blocks that other workers hold";
     case Phase::kClosing:

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "flux/base/hash.h"
 #include "flux/coordinator/job_state.h"
+#include "flux/election/folder_election.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -18,9 +18,15 @@ JobMaster::State::State(JobPlan plan, JobMasterOptions options, Executor* execut
       reach_(std::move(reach)),
       events_(events),
       checkpoint_folder_(join_path(plan_.output, "checkpoints")),
-      workers_members_(options_.member_lease_ns,
-                       static_cast<MemberId>(mix64(options_.incarnation) >> 34)),
-      servers_members_(options_.member_lease_ns) {}
+      incarnation_(options_.incarnation),
+      workers_members_(options_.member_lease_ns),
+      servers_members_(options_.member_lease_ns) {
+  if (options_.election == nullptr)
+    own_election_ = std::make_unique<FolderElection>(files_, plan_.output, plan_.name);
+  wanted_workers_ = options_.wanted_workers;
+  wanted_servers_ = options_.wanted_servers;
+  election_ = options_.election != nullptr ? options_.election : own_election_.get();
+}
 
 std::string JobMaster::State::in_output(std::string_view name) const {
   return join_path(plan_.output, name);
@@ -28,23 +34,22 @@ std::string JobMaster::State::in_output(std::string_view name) const {
 
 void JobMaster::State::start() {
   started_ = phase_since_ = no_worker_since_ = now();
-  for (const std::string& address : options_.standing_servers) {
-    ServerJoin info;
-    info.name = info.address = address;
-    servers_members_.join(info.name, 0, now());
-    servers_.push_back({info, reach_(address), now()});
-  }
   open_folder();
   executor_->post(options_.tick_ns, guard([this] { tick(); }));
 }
 
 void JobMaster::State::tick() {
   if (phase_ == Phase::kEnded) return;
+  if (term_ != 0)
+    if (const Status held = election_->lease_held(); !held.is_ok()) fail(held);
   check_servers();
+  check_asks();
+  pump_places();
+  recount_if();
   for (const Member& member : workers_members_.expire(now()))
-    lose_worker(
-        member.id, true,
-        fmt::format("{} was not heard for {} s", member.name, options_.member_lease_ns / kSecond));
+    lose_worker(member.id, true,
+                fmt::format("{} was not heard for {:.1f} s", member.name,
+                            static_cast<double>(options_.member_lease_ns) * 1e-9));
   const bool needs_workers = phase_ == Phase::kTraining || phase_ == Phase::kEvaluating;
   if (!workers_.empty() || !needs_workers) no_worker_since_ = now();
   if (needs_workers && now() - no_worker_since_ > options_.workers_deadline_ns) give_up_waiting();
@@ -101,8 +106,17 @@ void JobMaster::leave(LeaseRequest last, WorkerReport report, Status why,
 void JobMaster::join(ServerJoin request, std::function<void(Result<ServerJoinReply>)> done) {
   state_->join_server(request, done);
 }
-void JobMaster::report(uint32_t server, uint64_t boot, std::function<void(Result<bool>)> done) {
-  state_->report_server(server, boot, done);
+void JobMaster::report(ServerReport report, std::function<void(Result<bool>)> done) {
+  state_->report_server(report, done);
+}
+Status JobMaster::drain(const std::string& node) {
+  return state_->drain_node(node);
+}
+Status JobMaster::scale(int64_t workers, int64_t servers) {
+  return state_->scale(workers, servers);
+}
+Status JobMaster::move(ShardId shard, const std::string& server) {
+  return state_->move_shard(shard, server);
 }
 
 }  // namespace flux

@@ -1,6 +1,10 @@
 // JobMaster: the life of one job: servers and workers that join and go, passes, sections, leases,
 // checkpoints, evaluation, the end. The one owner of the decisions of cluster/.
 //
+// Servers come and go: a lost primary is replaced by its backup, lost shards are restored from the
+// newest checkpoint and lack nothing in the end, since the queue is recomputed from the ledgers. A
+// coordinator that starts while servers hold the job adopts what they have.
+//
 // Everything is an event on one executor: nothing here blocks, starts a thread, opens a socket or
 // reads a clock, so the same code runs embedded, as a process, and in the simulator. Slow work goes
 // through an Offload; servers are reached through ServerAdminPorts; files through Files.
@@ -19,21 +23,26 @@
 #include "flux/checkpoint/manifest.h"
 #include "flux/coordinator/job_plan.h"
 #include "flux/coordinator/job_status.h"
+#include "flux/election/election.h"
 #include "flux/storage/files.h"
 
 namespace flux {
 
 struct JobMasterOptions {
-  uint32_t servers = 1;         // wait for so many before anything is placed
+  uint32_t servers = 1;         // wait for so many at a fresh start
   uint32_t workers_wanted = 1;  // for messages only: workers come and go
   bool fresh = false;
-  uint64_t incarnation = 0;  // random, not 0
+  uint64_t incarnation = 0;      // random, not 0; of the job if nobody holds it yet
+  Election* election = nullptr;  // null: terms are files in the job's own folder
   // Servers that run on their own and serve several jobs: addresses, instead of waiting for joins.
   std::vector<std::string> standing_servers;
-  TimeNs servers_deadline_ns = 30 * kSecond;    // to join
+  TimeNs servers_deadline_ns = 30 * kSecond;    // to join, or any to come back
   TimeNs workers_deadline_ns = 30 * kSecond;    // the first worker to join, or any to come back
-  TimeNs member_lease_ns = 5 * kSecond;         // without a report: taken for dead
-  TimeNs report_every_ns = 500 * kMillisecond;  // what workers and servers are asked for
+  TimeNs member_lease_ns = 2 * kSecond;         // without a report: taken for dead
+  TimeNs report_every_ns = 200 * kMillisecond;  // what workers and servers are asked for
+  TimeNs takeover_ns = 2 * kSecond;             // for servers of the log to come
+  TimeNs takeover_lost_ns = kSecond;            // for any to come when the log is lost
+  TimeNs restore_deadline_ns = 600 * kSecond;   // shards that nobody serves
   TimeNs leave_deadline_ns = 5 * kSecond;       // workers to leave after the end
   TimeNs call_timeout_ns = 60 * kSecond;        // an admin call that nobody answers
   TimeNs block_timeout_floor_ns = 30 * kSecond;
@@ -41,6 +50,8 @@ struct JobMasterOptions {
   TimeNs join_hold_ns = 500 * kMillisecond;  // and a join that comes too early
   TimeNs drain_deadline_ns = 30 * kSecond;   // workers to leave after a stop
   bool announce_members = true;              // say who joins
+  // As operators said to a coordinator before this one (JobEvents::wanted); -1: as started.
+  int64_t wanted_workers = -1, wanted_servers = -1;
   TimeNs tick_ns = 50 * kMillisecond;
 };
 
@@ -74,6 +85,9 @@ class JobEvents {
   }
   // A checkpoint was committed.
   virtual void saved() {}
+  // How many workers and servers operators want (-1: as started): the supervisor starts and ends
+  // processes.
+  virtual void wanted(int64_t workers, int64_t servers) { (void)workers, (void)servers; }
 };
 
 class JobMaster final : public JobPort, public ServerRegistry {
@@ -91,6 +105,12 @@ class JobMaster final : public JobPort, public ServerRegistry {
   void worker_gone(const std::string& name, uint64_t boot, const std::string& why);
   void server_gone(const std::string& name, uint64_t boot, const std::string& why);
   JobStatus status() const;
+  // Operators' requests; kInvalid or kNotFound say what is wrong with them. Things happen later,
+  // status() shows how far they are. A node is a server or a worker, by name.
+  Status drain(const std::string& node);
+  // How many there are to be; -1: no change. Those too many are drained, highest names first.
+  Status scale(int64_t workers, int64_t servers);
+  Status move(ShardId shard, const std::string& server);
 
   // JobPort
   void join(JoinRequest request, std::function<void(Result<JoinReply>)> done) override;
@@ -103,7 +123,7 @@ class JobMaster final : public JobPort, public ServerRegistry {
              std::function<void(Status)> done) override;
   // ServerRegistry
   void join(ServerJoin request, std::function<void(Result<ServerJoinReply>)> done) override;
-  void report(uint32_t server, uint64_t boot, std::function<void(Result<bool>)> done) override;
+  void report(ServerReport report, std::function<void(Result<bool>)> done) override;
 
  private:
   class State;

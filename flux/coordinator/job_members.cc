@@ -1,4 +1,4 @@
-// Workers and servers that join, report, leave, die.
+// Workers that join, report, leave, die.
 #include <algorithm>
 #include <utility>
 
@@ -6,6 +6,9 @@
 #include "flux/coordinator/job_state.h"
 
 namespace flux {
+namespace {
+constexpr size_t kGoneMax = 4096;  // workers that are gone, for the summary
+}
 
 void JobMaster::State::join_worker(const JoinRequest& request,
                                    const std::function<void(Result<JoinReply>)>& done) {
@@ -25,10 +28,13 @@ void JobMaster::State::join_worker(const JoinRequest& request,
                           flux::join(differences, "\n  ")));
     }
   }
-  if (!map_ || phase_ == Phase::kJoining || phase_ == Phase::kLoading) {
+  if (!ready_for(request)) {
     early_.push_back({request, done, now()});
     return;
   }
+  if (request.incarnation != 0 && request.incarnation != incarnation_)
+    return done(
+        error(Code::kStale, "that life of job {} is over; join as a new worker", plan_.name));
   const Membership::Joined joined = workers_members_.join(request.name, request.boot, now());
   if (joined.stale)
     return done(
@@ -36,28 +42,89 @@ void JobMaster::State::join_worker(const JoinRequest& request,
   if (joined.replaced)
     lose_worker(*joined.replaced, true, fmt::format("{} came back anew", request.name));
   if (!joined.again) {
-    workers_[joined.id].info = request;
-    workers_[joined.id].asked = now();
+    Worker& worker = workers_[joined.id];
+    worker.info = request;
+    worker.info.held.clear();
+    worker.asked = now();
+    worker.has_base = request.incarnation == 0;
     if (rounds_) rounds_->add_worker(joined.id, request.lanes);
+    workers_expected_.erase(request.name);
+    log_member("worker", request.name, request.boot, joined.id);
     if (options_.announce_members)
-      say(fmt::format("{} joined ({} thread{})", request.name, request.lanes,
+      say(fmt::format("{} joined{} ({} thread{})", request.name,
+                      request.incarnation != 0 ? " again" : "", request.lanes,
                       request.lanes == 1 ? "" : "s"));
   }
+  count_workers();
+  adopt_leases(joined.id, request);
   JoinReply reply;
   reply.worker = joined.id;
   reply.job = plan_.spec;
-  reply.incarnation = options_.incarnation;
+  reply.incarnation = incarnation_;
   reply.map = cluster_map();
   reply.report_every_ms = static_cast<uint32_t>(options_.report_every_ns / kMillisecond);
   done(std::move(reply));
+  apply_scale();
+  pump();
+}
+
+// The learning rate follows the number of workers, if the job says so.
+void JobMaster::State::count_workers() {
+  if (!lr_) lr_.emplace(plan_.lr, std::max(1U, options_.workers_wanted));
+  lr_->workers(static_cast<uint32_t>(workers_.size()));
+}
+
+// Is there anything to do for it, and is it known what others do?
+bool JobMaster::State::ready_for(const JoinRequest& request) const {
+  if (!places_on_ || phase_ == Phase::kJoining || phase_ == Phase::kLoading) return false;
+  return phase_ != Phase::kReading || request.held.empty();
+}
+
+// Leases that a coordinator before gave stay with who has them.
+void JobMaster::State::adopt_leases(WorkerId id, const JoinRequest& request) {
+  if (!queue_ || phase_ != Phase::kTraining) return;
+  for (const HeldBlock& held : request.held) {
+    if (held.evaluate) continue;  // tests are repeated from their start
+    const bool mine = queue_->adopt(id, held.id, held.applied, now());
+    if (!rounds_ || held.round.id == 0) continue;
+    if (mine) {
+      rounds_->adopt(id, held.lane, held.round, held.id);
+    } else if (queue_->section() == BlockId{held.id.pass, held.id.phase, held.id.epoch, 0} &&
+               queue_->state(held.id.block) == BlockState::kPending) {
+      void_members({{held.round.id, held.id}});  // others have it by now
+    }
+  }
+  if (queue_->all_applied()) verify_section();
+}
+
+void JobMaster::State::log_member(const char* kind, const std::string& name, uint64_t boot,
+                                  ServerId server) {
+  Decision decision;
+  decision.kind = kind;
+  decision.term = term_;
+  decision.member = name;
+  decision.boot = boot;
+  decision.id = server;
+  log_decision(decision);
+}
+
+// Things that help the next coordinator; nothing waits for them.
+void JobMaster::State::log_decision(const Decision& decision) {
+  slowly<bool>(
+      [log = DecisionLog(files_, in_output("coordinator.log")),
+       decision]() mutable -> Result<bool> {
+        FLUX_RETURN_IF_ERROR(log.append(decision));
+        return true;
+      },
+      [this](const Result<bool>& logged) {
+        if (!logged.is_ok()) say("warning: " + logged.status().message());
+      });
 }
 
 // Workers that came before there was anything to do: held back as leases are.
 void JobMaster::State::answer_early() {
-  const bool ready =
-      (map_ && phase_ != Phase::kJoining && phase_ != Phase::kLoading) || stopping_ || ended();
   for (const EarlyJoin& early : std::exchange(early_, {})) {
-    if (ready) {
+    if (ready_for(early.request) || stopping_ || ended()) {
       join_worker(early.request, early.done);
     } else if (now() - early.since < options_.join_hold_ns) {
       early_.push_back(early);
@@ -76,6 +143,10 @@ void JobMaster::State::report_worker(WorkerId worker, const WorkerReport& report
     return done(
         error(Code::kStale, "worker {} is not a member of job {} any more", worker, plan_.name));
   Worker& w = at->second;
+  if (!std::exchange(w.has_base, true)) {
+    w.base = report;
+    w.rate_examples = report.examples;
+  }
   if (report.examples >= w.report.examples) w.report = report;
   if (now() - w.rate_time >= kSecond) {
     if (w.rate_time > 0)
@@ -85,8 +156,8 @@ void JobMaster::State::report_worker(WorkerId worker, const WorkerReport& report
     w.rate_examples = w.report.examples;
   }
   ReportAnswer answer;
-  answer.stop = stopping_ || ended();
-  answer.map_version = map_ ? map_->version() : 0;
+  answer.stop = stopping_ || ended() || w.leaves;
+  answer.map_version = places_ ? places_->version() : 0;
   done(answer);
 }
 
@@ -94,6 +165,7 @@ void JobMaster::State::leave_worker(const LeaseRequest& last, const WorkerReport
                                     const Status& why, const std::function<void(Status)>& done) {
   const auto at = workers_.find(last.worker);
   if (at == workers_.end()) return done(Status::ok());  // a repeat
+  take_refused(last.refused);
   acknowledge(last.applied, last.evaluated);
   if (report.examples >= at->second.report.examples) at->second.report = report;
   const std::string name = at->second.info.name;
@@ -130,9 +202,12 @@ void JobMaster::State::lose_worker(WorkerId id, bool died, const std::string& wh
   if (at == workers_.end()) return;
   Worker worker = std::move(at->second);
   workers_.erase(at);
+  count_workers();
   gone_.push_back({id, worker.info.name, worker.info.host, worker.info.pid, worker.info.lanes, 0, 0,
-                   0, worker.report});
-  add_report(&left_, worker.report);
+                   0, since(worker.report, worker.base)});
+  if (gone_.size() > kGoneMax) gone_.erase(gone_.begin());
+  add_report(&left_, since(worker.report, worker.base));
+  log_member("worker_gone", worker.info.name, worker.info.boot, id);
   if (died) {
     ++workers_lost_;
     say(fmt::format("lost {}: {}; its blocks go to others", worker.info.name, why));
@@ -142,16 +217,22 @@ void JobMaster::State::lose_worker(WorkerId id, bool died, const std::string& wh
   std::erase_if(pending_rounds_, [id](const auto& given) { return given.first.first == id; });
   if (queue_) queue_->release(id, died);
   if (test_queue_) test_queue_->release(id, false);
-  if (rounds_)
-    for (const SyncRounds::Voided& v : rounds_->remove_worker(id))
-      call_all(
-          [this, v](size_t i, ServerAdminPort::Done done) {
-            admin(i)->void_member(options_.incarnation, v.round, v.block, std::move(done));
-          },
-          [this](const Status& status) {
-            if (!status.is_ok()) fail(status);
-          });
+  if (rounds_) void_members(rounds_->remove_worker(id));
   skip_poisoned();
+}
+
+void JobMaster::State::void_members(const std::vector<SyncRounds::Voided>& voided) {
+  for (const SyncRounds::Voided& v : voided) {
+    voids_.push_back(v);
+    tell_all(
+        "a member of a round to be voided",
+        [v](ServerAdminPort* port, AdminCall call, ServerAdminPort::Done done) {
+          port->void_member(std::move(call), v.round, v.block, std::move(done));
+        },
+        [this](const Status& status) {
+          if (!status.is_ok()) fail(status);
+        });
+  }
 }
 
 void JobMaster::State::worker_gone(const std::string& name, uint64_t boot, const std::string& why) {
@@ -164,174 +245,12 @@ void JobMaster::State::worker_gone(const std::string& name, uint64_t boot, const
   pump();
 }
 
-void JobMaster::State::join_server(const ServerJoin& request,
-                                   const std::function<void(Result<ServerJoinReply>)>& done) {
-  const Member* known = servers_members_.find(request.name);
-  const bool again = known != nullptr && known->boot == request.boot;
-  if (!again && phase_ != Phase::kJoining)
-    return done(error(Code::kInvalid,
-                      "job {} has its {} servers already; a server that came back cannot take part "
-                      "until the job is run again",
-                      plan_.name, servers_.size()));
-  if (!again && known == nullptr && servers_here() >= options_.servers)
-    return done(
-        error(Code::kInvalid, "job {} has its {} servers already", plan_.name, servers_.size()));
-  const Membership::Joined joined = servers_members_.join(request.name, request.boot, now());
-  if (joined.stale)
-    return done(
-        error(Code::kStale, "another process is {} of job {} now", request.name, plan_.name));
-  auto at = std::find_if(servers_.begin(), servers_.end(), [&](const ServerEntry& s) {
-    return !s.gone && s.info.name == request.name;
-  });
-  if (at == servers_.end())  // a place that became free
-    at =
-        std::find_if(servers_.begin(), servers_.end(), [](const ServerEntry& s) { return s.gone; });
-  ServerJoinReply reply;
-  reply.server = static_cast<uint32_t>(at - servers_.begin());
-  reply.report_every_ms = static_cast<uint32_t>(options_.report_every_ns / kMillisecond);
-  if (at == servers_.end()) {
-    servers_.push_back({request, reach_(request.address), now()});
-  } else if (at->gone || !joined.again) {
-    *at = {request, reach_(request.address), now()};
-  }
-  if (!joined.again && options_.announce_members)
-    say(fmt::format("{} joined at {}", request.name, request.address));
-  done(reply);
-  servers_complete_if();
-}
-
-void JobMaster::State::report_server(uint32_t server, uint64_t boot,
-                                     const std::function<void(Result<bool>)>& done) {
-  if (server >= servers_.size() || servers_[server].info.boot != boot)
-    return done(error(Code::kStale, "server {} does not belong to job {}", server, plan_.name));
-  const Member* member = servers_members_.find(servers_[server].info.name);
-  if (member != nullptr) servers_members_.renew(member->id, now());
-  servers_[server].seen = now();
-  done(phase_ == Phase::kEnded);
-}
-
-// The numbers of the other servers stay as they are.
-void JobMaster::State::free_place(const std::string& name, const std::string& why) {
-  for (ServerEntry& s : servers_)
-    if (!s.gone && s.info.name == name) {
-      s.gone = true;
-      s.info.boot = 0;
-      say(fmt::format("lost {}: {}; another server may take its place", name, why));
-    }
-}
-
-std::string JobMaster::State::how_to_go_on() const {
-  const std::string& last = last_checkpoint_.empty() ? resumed_from_ : last_checkpoint_;
-  return last.empty() ? "there is no checkpoint yet: running the job again starts it over"
-                      : fmt::format("run the job again to go on from {}", last);
-}
-
-size_t JobMaster::State::servers_here() const {
-  return static_cast<size_t>(std::count_if(servers_.begin(), servers_.end(),
-                                           [](const ServerEntry& s) { return !s.gone; }));
-}
-
-void JobMaster::State::server_gone(const std::string& name, uint64_t boot, const std::string& why) {
-  const Member* member = servers_members_.find(name);
-  if (member == nullptr || member->boot != boot) return;
-  servers_members_.leave(member->id);
-  if (phase_ == Phase::kJoining) return free_place(name, why);
-  fail(error(Code::kUnavailable, "lost {}: {}; {}", name, why, how_to_go_on()));
-}
-
-void JobMaster::State::check_servers() {
-  if (phase_ == Phase::kJoining && folder_open_ && servers_here() < options_.servers &&
-      now() - started_ > options_.servers_deadline_ns)
-    fail(error(Code::kUnavailable,
-               "{} of {} servers joined within {} s; start the others: flux server --coordinator "
-               "ADDRESS",
-               servers_here(), options_.servers, options_.servers_deadline_ns / kSecond));
-  if (ended()) return;
-  // Standing servers do not report: they are asked, once they know the job.
-  for (size_t i = 0; i < options_.standing_servers.size() && map_; ++i) {
-    if (phase_ == Phase::kLoading) {  // the calls under way have deadlines of their own
-      const Member* member = servers_members_.find(servers_[i].info.name);
-      if (member != nullptr) servers_members_.renew(member->id, now());
-      continue;
-    }
-    ServerEntry& s = servers_[i];
-    if (s.asked || now() - s.seen < options_.member_lease_ns / 5) continue;
-    s.asked = true;
-    // Nothing about no blocks: answered at once, also while it saves.
-    s.admin->marked(options_.incarnation, BlockId{}, 0, true,
-                    guard([this, i](const Result<std::vector<uint32_t>>& answer) {
-                      servers_[i].asked = false;
-                      if (!answer.is_ok()) return;
-                      servers_[i].seen = now();
-                      const Member* member = servers_members_.find(servers_[i].info.name);
-                      if (member != nullptr) servers_members_.renew(member->id, now());
-                    }));
-  }
-  if (!map_ && !options_.standing_servers.empty()) return;
-  for (const Member& member : servers_members_.expire(now()))
-    if (phase_ == Phase::kJoining) {
-      free_place(member.name, "it was not heard any more");
-    } else {
-      fail(error(Code::kUnavailable, "lost {}: it was not heard for {} s; {}", member.name,
-                 options_.member_lease_ns / kSecond, how_to_go_on()));
-    }
-}
-
-std::vector<std::string> JobMaster::State::server_names() const {
-  std::vector<std::string> names;
-  for (const ServerEntry& s : servers_) names.push_back(s.info.name);
-  return names;
-}
-
-ClusterMap JobMaster::State::cluster_map() const {
-  ClusterMap map;
-  if (map_) map.route = map_->route();
-  for (const ServerEntry& s : servers_) map.servers.push_back(s.info.address);
-  return map;
-}
-
 void JobMaster::State::geometry_text(uint64_t hash,
                                      const std::function<void(Result<std::string>)>& done) {
   const auto at = geometry_texts_.find(hash);
   if (at == geometry_texts_.end())
     return done(error(Code::kStale, "the pass with the cut {:016x} is not open", hash));
   done(at->second);
-}
-
-void JobMaster::State::call_all(const std::function<void(size_t, ServerAdminPort::Done)>& ask,
-                                Then then) {
-  fan_out<bool>(
-      server_names(),
-      [&](size_t i, std::function<void(Result<bool>)> answer) {
-        ask(i, [answer = std::move(answer)](const Status& status) {
-          answer(status.is_ok() ? Result<bool>(true) : Result<bool>(status));
-        });
-      },
-      guard(
-          [then = std::move(then)](const Result<std::vector<bool>>& all) { then(all.status()); }));
-}
-
-void JobMaster::State::ask_marked(const BlockId& section, bool any,
-                                  std::function<void(Result<std::vector<uint32_t>>)> then) {
-  const auto blocks = static_cast<uint32_t>(geometry_->blocks.size());
-  using Masks = std::vector<uint32_t>;
-  fan_out<Masks>(
-      server_names(),
-      [&](size_t i, std::function<void(Result<Masks>)> answer) {
-        admin(i)->marked(options_.incarnation, section, blocks, any, std::move(answer));
-      },
-      guard([blocks, any, then = std::move(then)](Result<std::vector<Masks>> all) {
-        if (!all.is_ok()) return then(all.status());
-        Masks sum(blocks, any ? 0 : ~0U);
-        for (const Masks& masks : all.value()) {
-          if (masks.size() != blocks)
-            return then(
-                error(Code::kCorrupt, "a server reported {} blocks of {}", masks.size(), blocks));
-          for (uint32_t b = 0; b < blocks; ++b)
-            sum[b] = any ? sum[b] | masks[b] : sum[b] & masks[b];
-        }
-        then(std::move(sum));
-      }));
 }
 
 }  // namespace flux

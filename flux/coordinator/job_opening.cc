@@ -1,4 +1,4 @@
-// The folder read, servers placed, shards loaded, passes opened.
+// The folder read, shards placed, passes opened.
 #include <algorithm>
 #include <utility>
 
@@ -8,40 +8,17 @@
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
+namespace {
+constexpr ServerId kServersMax = 1U << 20;
+}
 
 struct JobMaster::State::Opened {
   std::optional<Manifest> manifest;
   std::vector<Decision> decisions;
   uint64_t term = 0;
+  bool log_lost = false;
+  std::vector<size_t> damaged;  // lines of the log
 };
-
-namespace {
-
-bool is_term(const std::string& name) {
-  return name.size() == 12 && name.find_first_not_of("0123456789") == std::string::npos;
-}
-
-// A term belongs to one coordinator for ever: whoever creates its file first.
-Result<uint64_t> claim_term(Files* files, const std::string& folder, uint64_t above) {
-  FLUX_RETURN_IF_ERROR(files->make_folders(folder));
-  for (const std::string& name : files->list(folder))
-    if (is_term(name)) above = std::max<uint64_t>(above, std::stoull(name));
-  constexpr int kTries = 1000;
-  for (int i = 0; i < kTries; ++i) {
-    const std::string path = join_path(folder, fmt::format("{:012}", ++above));
-    const Status created = files->create_exclusive(path, "");
-    if (created.code() == Code::kStale) continue;
-    FLUX_RETURN_IF_ERROR(created);
-    // Those before are of no use: a new claim looks at the highest only.
-    for (const std::string& name : files->list(folder))
-      if (name < fmt::format("{:012}", above))
-        FLUX_RETURN_IF_ERROR(files->remove_all(join_path(folder, name)));
-    return above;
-  }
-  return error(Code::kUnavailable, "{}: other coordinators keep claiming terms", folder);
-}
-
-}  // namespace
 
 void JobMaster::State::open_folder() {
   slowly<std::shared_ptr<Opened>>(
@@ -53,17 +30,23 @@ void JobMaster::State::open_folder() {
         if (plan_.check_inputs)
           FLUX_RETURN_IF_ERROR(plan_.check_inputs(
               opened->manifest ? static_cast<uint32_t>(opened->manifest->closed.size()) : 0));
-        FLUX_ASSIGN_OR_RETURN(opened->term,
-                              claim_term(files_, in_output("terms"),
-                                         opened->manifest ? opened->manifest->epoch.term : 0));
+        FLUX_ASSIGN_OR_RETURN(
+            opened->term,
+            election_->claim_term(opened->manifest ? opened->manifest->epoch.term : 0));
         // A coordinator before us, which may be at work still, commits no more; it may have until
         // now.
         FLUX_RETURN_IF_ERROR(store().remove_leftovers());
         FLUX_RETURN_IF_ERROR(find_manifest(&opened->manifest));
         DecisionLog log(files_, in_output("coordinator.log"));
+        opened->log_lost = opened->term > 1 && !files_->exists(log.path());
         if (!options_.fresh) {
           FLUX_ASSIGN_OR_RETURN(opened->decisions, log.read());
+          opened->damaged = log.damaged();
+          opened->decisions = compact(
+              opened->decisions,
+              opened->manifest ? static_cast<uint32_t>(opened->manifest->closed.size()) : 0);
         }
+        FLUX_RETURN_IF_ERROR(log.rewrite(opened->decisions));
         return opened;
       },
       [this](Result<std::shared_ptr<Opened>> opened) { folder_opened(std::move(opened)); });
@@ -78,12 +61,7 @@ Status JobMaster::State::find_manifest(std::optional<Manifest>* out) const {
 
 // Before anything is changed in the folder: has nobody claimed a later term?
 Status JobMaster::State::still_mine() const {
-  for (const std::string& name : files_->list(in_output("terms")))
-    if (is_term(name) && std::stoull(name) > epoch_.term)
-      return error(Code::kStale,
-                   "another coordinator (term {}) runs job {} now; this one (term {}) ends",
-                   std::stoull(name), plan_.name, epoch_.term);
-  return Status::ok();
+  return election_->still_mine(term_);
 }
 
 void JobMaster::State::folder_opened(Result<std::shared_ptr<Opened>> opened) {
@@ -91,74 +69,81 @@ void JobMaster::State::folder_opened(Result<std::shared_ptr<Opened>> opened) {
   if (!opened.is_ok()) return fail(opened.status());
   Opened& found = *opened.value();
   folder_open_ = true;
-  epoch_ = {found.term, 1};
+  term_ = found.term;
+  log_lost_ = found.log_lost && !options_.fresh;
   decisions_ = std::move(found.decisions);
+  for (const size_t line : found.damaged)
+    say(fmt::format("warning: {}:{}: this line is damaged and is ignored",
+                    in_output("coordinator.log"), line));
+  for (const Decision& d : decisions_) {
+    if (d.kind == "server") servers_expected_.insert(d.member);
+    if (d.kind == "worker") workers_expected_.insert(d.member);
+    if (d.kind == "server" && d.id >= servers_.size() && d.id < kServersMax)
+      servers_.resize(d.id + 1);  // their numbers are taken
+  }
+  // Ids of two coordinators start far apart: a member of one is never taken for one of the other.
+  workers_members_ =
+      Membership(options_.member_lease_ns, static_cast<MemberId>((term_ & 0x7FFF) << 16));
+  ShardPlacesOptions places;
+  places.replicas = plan_.replicas;
+  places_.emplace(plan_.all_shards, term_, places);
+  for (const Decision& d : decisions_)
+    if (d.kind == "move" && d.id < plan_.all_shards) places_->pin(d.id, d.member);
   restored_ = std::move(found.manifest);
+  newest_ = restored_;
   if (restored_) {
     closed_ = restored_->closed;
     resumed_from_ = store().path_of(restored_->number);
+    committed_ = restored_->number;
+    if (restored_->shards.size() != plan_.all_shards)
+      return fail(error(Code::kCorrupt, "{}: {} shards, this job has {}", resumed_from_,
+                        restored_->shards.size(), plan_.all_shards));
   }
+  started_ = now();  // servers had nobody to join until now
+  for (auto& [request, done] : std::exchange(early_servers_, {})) join_server(request, done);
+  reach_standing();
   servers_complete_if();
 }
 
-void JobMaster::State::servers_complete_if() {
-  if (phase_ != Phase::kJoining || !folder_open_ || servers_here() < options_.servers) return;
-  place_and_open();
-}
-
+// Nobody has anything of the job: every replica begins in the initial state where it is wanted, or
+// is loaded from the newest checkpoint.
 void JobMaster::State::place_and_open() {
   set_phase(Phase::kLoading);
-  map_.emplace(plan_.all_shards, epoch_.term);
-  map_->place(server_names());
-  call_all(
-      [this](size_t i, ServerAdminPort::Done done) {
-        OpenJob job;
-        job.name = fmt::format("{} in {}", plan_.name, plan_.output);
-        job.job = plan_.spec;
-        job.incarnation = options_.incarnation;
-        job.epoch = {epoch_.term, map_->version()};
-        job.shards = map_->owned_by(static_cast<ServerId>(i));
-        admin(i)->open_job(std::move(job), std::move(done));
-      },
-      [this](const Status& status) {
-        if (ended()) return;
-        if (!status.is_ok()) return fail(status);
-        opened_ = true;
-        load_shards();
-      });
+  for (ServerId id = 0; id < servers_.size(); ++id)
+    if (!servers_[id].gone) {
+      servers_[id].ready = true;
+      places_->joined(id, server_name(id));
+    }
+  if (!restored_) places_->place_all();
+  for (ServerId id = 0; id < servers_.size(); ++id)
+    if (!servers_[id].gone) opening_.insert(id);
+  for (ServerId id = 0; id < servers_.size(); ++id) {
+    if (servers_[id].gone) continue;
+    OpenJob job = open_job_of(id);
+    for (ShardId s = 0; s < plan_.all_shards && !restored_; ++s) {
+      const ShardPlace& place = places_->place(s);
+      if (place.primary == id)
+        job.places.shards.push_back({s, place.epoch, ReplicaRole::kPrimary, place.backup, kAnyOp});
+      if (place.backup == id)
+        job.places.shards.push_back({s, place.epoch, ReplicaRole::kBackup, kNoServer, kAnyOp});
+    }
+    open_again(id, job, 0, guard([this, id](const Status& status) {
+                 if (ended()) return;
+                 // Whoever is at the address of a lost one by now may say anything.
+                 const bool gone = status.code() == Code::kUnavailable || servers_[id].gone;
+                 if (!status.is_ok() && !gone) return fail(status.with_context(server_name(id)));
+                 if (gone) lose_server(id, "it cannot open the job: " + status.message());
+                 opened_if(id);
+               }));
+  }
 }
 
-void JobMaster::State::load_shards() {
-  if (!restored_) return next_pass();
-  const Manifest& manifest = *restored_;
-  if (manifest.shards.size() != plan_.all_shards)
-    return fail(error(Code::kCorrupt, "{}: {} shards, this job has {}", resumed_from_,
-                      manifest.shards.size(), plan_.all_shards));
-  const TimeNs start = now();
-  call_all(
-      [this, &manifest](size_t i, ServerAdminPort::Done done) {
-        LoadJob load;
-        load.folder = checkpoint_folder_;
-        load.number = manifest.number;
-        load.closed_below = static_cast<uint32_t>(manifest.closed.size());
-        for (const ShardId s : map_->owned_by(static_cast<ServerId>(i))) {
-          const FileInfo& file = manifest.shards[s].file;
-          load.shards.push_back({s, file.name, file.bytes, file.hash});
-        }
-        admin(i)->load(options_.incarnation, std::move(load), std::move(done));
-      },
-      [this, start](const Status& status) {
-        if (ended()) return;
-        if (!status.is_ok()) return fail(status);
-        uint64_t rows = 0;
-        for (const ShardEntry& shard : restored_->shards) rows += shard.rows;
-        for (uint32_t s = plan_.sparse_shards; s < plan_.all_shards; ++s)
-          rows -= restored_->shards[s].rows;
-        say(fmt::format("resumed from {} of {}: {} passes closed, {} rows ({:.1f} s)",
-                        resumed_from_, restored_->created, closed_.size(), with_commas(rows),
-                        static_cast<double>(now() - start) * 1e-9));
-        next_pass();
-      });
+// Has everybody who is still there the job open?
+void JobMaster::State::opened_if(ServerId id) {
+  if (opening_.erase(id) == 0 || !opening_.empty() || ended()) return;
+  places_on_ = true;
+  pump_places();
+  loaded_if();
 }
 
 // --fresh, once the new run's data is known to be good.
@@ -188,7 +173,9 @@ Result<Geometry> JobMaster::State::frozen_geometry(uint32_t pass, std::string* n
 
 void JobMaster::State::next_pass() {
   pass_ = static_cast<uint32_t>(closed_.size());
-  const bool reopen = restored_ && restored_->geometry != 0 && pass_ == restored_->closed.size();
+  const uint64_t adopted = open_geometry(pass_);
+  const bool reopen =
+      adopted != 0 || (restored_ && restored_->geometry != 0 && pass_ == restored_->closed.size());
   if (pass_ == plan_.passes.size() || (stopping_ && !reopen)) return after_pass();
   set_phase(Phase::kReading);
   pump();
@@ -196,28 +183,44 @@ void JobMaster::State::next_pass() {
     say(plan_.reading ? plan_.reading(pass_)
                       : fmt::format("pass {}: reading its data", plan_.passes[pass_]));
   auto note = std::make_shared<std::string>();
-  slowly<Geometry>(
-      [this, self = shared_from_this(), reopen, note, pass = pass_]() -> Result<Geometry> {
-        if (reopen) return frozen_geometry(pass, note.get());
-        FLUX_ASSIGN_OR_RETURN(Geometry geometry, plan_.scan(pass, &stop_scan_));
-        if (options_.fresh && pass == 0) FLUX_RETURN_IF_ERROR(forget());
-        FLUX_RETURN_IF_ERROR(files_->make_folders(in_output("geometry")));
-        const std::string name = fmt::format("pass-{:05}.json", pass);
-        FLUX_RETURN_IF_ERROR(
-            files_->write_atomic(join_path(in_output("geometry"), name), geometry.to_json()));
-        Decision open;
-        open.kind = "open_pass";
-        open.term = epoch_.term;
-        open.pass = pass;
-        open.pass_name = plan_.passes[pass];
-        open.geometry = geometry.hash();
-        FLUX_RETURN_IF_ERROR(DecisionLog(files_, in_output("coordinator.log")).append(open));
-        return geometry;
-      },
-      [this, note](Result<Geometry> geometry) {
-        if (!note->empty()) say(*note);
-        pass_read(std::move(geometry));
-      });
+  slowly<Geometry>([this, self = shared_from_this(), reopen, adopted, note,
+                    pass = pass_] { return pass_geometry(pass, reopen, adopted, note.get()); },
+                   [this, note](Result<Geometry> geometry) {
+                     if (!note->empty()) say(*note);
+                     pass_read(std::move(geometry));
+                   });
+}
+
+Result<Geometry> JobMaster::State::pass_geometry(uint32_t pass, bool reopen, uint64_t adopted,
+                                                 std::string* note) const {
+  FLUX_RETURN_IF_ERROR(still_mine());
+  const std::string path = join_path(in_output("geometry"), fmt::format("pass-{:05}.json", pass));
+  if (adopted != 0 && files_->exists(path)) {
+    constexpr uint64_t kCutMax = 1ULL << 30;
+    FLUX_ASSIGN_OR_RETURN(const std::string text, files_->read(path, kCutMax));
+    Result<Geometry> cut = Geometry::from_json(text);
+    if (cut.is_ok() && cut.value().hash() == adopted) return cut;
+  }
+  const bool saved = restored_ && restored_->geometry != 0 && pass == restored_->closed.size();
+  if (reopen && saved && (adopted == 0 || adopted == restored_->geometry))
+    return frozen_geometry(pass, note);
+  FLUX_ASSIGN_OR_RETURN(Geometry geometry, plan_.scan(pass, &stop_scan_));
+  if (adopted != 0 && geometry.hash() != adopted)
+    return error(Code::kStale,
+                 "pass {} is open with another cut of its data, {} is lost and the data has "
+                 "changed; end the servers and run the job again",
+                 plan_.passes[pass], path);
+  if (options_.fresh && pass == 0) FLUX_RETURN_IF_ERROR(forget());
+  FLUX_RETURN_IF_ERROR(files_->make_folders(in_output("geometry")));
+  FLUX_RETURN_IF_ERROR(files_->write_atomic(path, geometry.to_json()));
+  Decision open;
+  open.kind = "open_pass";
+  open.term = term_;
+  open.pass = pass;
+  open.pass_name = plan_.passes[pass];
+  open.geometry = geometry.hash();
+  FLUX_RETURN_IF_ERROR(DecisionLog(files_, in_output("coordinator.log")).append(open));
+  return geometry;
 }
 
 void JobMaster::State::pass_read(Result<Geometry> geometry) {
@@ -231,9 +234,10 @@ void JobMaster::State::pass_read(Result<Geometry> geometry) {
   geometry_ = std::move(geometry).value();
   geometry_texts_[geometry_->hash()] = geometry_->to_json();
   pass_open_ = true;
-  call_all(
-      [this](size_t i, ServerAdminPort::Done done) {
-        admin(i)->open_pass(options_.incarnation, pass_, geometry_->hash(), std::move(done));
+  tell_all(
+      "the pass to be opened",
+      [this](ServerAdminPort* port, AdminCall call, ServerAdminPort::Done done) {
+        port->open_pass(std::move(call), pass_, geometry_->hash(), std::move(done));
       },
       [this](const Status& status) {
         if (ended()) return;
@@ -244,9 +248,9 @@ void JobMaster::State::pass_read(Result<Geometry> geometry) {
 
 // Epochs may be added to an open pass, but what was trained cannot be taken back.
 void JobMaster::State::check_epochs(uint16_t phase) {
-  if (phase == plan_.schedule.phases) return mark_decided(0);
+  if (phase == plan_.schedule.phases) return mark_decided();
   ask_marked({pass_, phase, plan_.schedule.epochs, 0}, true,
-             guard([this, phase](const Result<std::vector<uint32_t>>& marked) {
+             [this, phase](const Result<std::vector<uint32_t>>& marked) {
                if (ended()) return;
                if (!marked.is_ok()) return fail(marked.status());
                const auto& masks = marked.value();
@@ -256,25 +260,23 @@ void JobMaster::State::check_epochs(uint16_t phase) {
                              "set epochs back until the pass is closed, or start over with --fresh",
                              plan_.passes[pass_], plan_.schedule.epochs));
                check_epochs(static_cast<uint16_t>(phase + 1));
-             }));
+             });
 }
 
 // Verdicts of a former life about this very cut stand.
-void JobMaster::State::mark_decided(size_t i) {
-  while (i < decisions_.size() && (decisions_[i].kind != "verdict" || decisions_[i].pass != pass_ ||
-                                   decisions_[i].geometry != geometry_->hash()))
-    ++i;
-  if (i == decisions_.size()) return find_section(0);
-  ++batches_skipped_;
-  call_all(
-      [this, i](size_t server, ServerAdminPort::Done done) {
-        admin(server)->mark(options_.incarnation, geometry_->hash(), {decisions_[i].batch},
-                            decisions_[i].verdict, std::move(done));
+void JobMaster::State::mark_decided() {
+  const std::vector<BatchId> skipped = decided(Verdict::kSkipped);
+  batches_skipped_ += skipped.size();
+  if (skipped.empty()) return find_section(0);
+  tell_all(
+      "verdicts",
+      [this, skipped](ServerAdminPort* port, AdminCall call, ServerAdminPort::Done done) {
+        port->mark(std::move(call), geometry_->hash(), skipped, Verdict::kSkipped, std::move(done));
       },
-      [this, i](const Status& status) {
+      [this](const Status& status) {
         if (ended()) return;
         if (!status.is_ok()) return fail(status);
-        mark_decided(i + 1);
+        find_section(0);
       });
 }
 
@@ -285,19 +287,21 @@ void JobMaster::State::find_section(uint32_t section) {
     if (phase_ == Phase::kReading) train_from(section, {});
     return close_pass();
   }
-  ask_marked(plan_.schedule.section(pass_, section), false,
-             guard([this, section](const Result<std::vector<uint32_t>>& marked) {
-               if (ended()) return;
-               if (!marked.is_ok()) return fail(marked.status());
-               uint32_t complete = 0;
-               for (uint32_t b = 0; b < geometry_->blocks.size(); ++b) {
-                 const uint32_t all = batch_mask(geometry_->batches_in(b));
-                 complete += (marked.value()[b] & all) == all ? 1 : 0;
-               }
-               if (complete == geometry_->blocks.size()) return find_section(section + 1);
-               if (phase_ == Phase::kReading) train_from(section, marked.value());
-               if (phase_ == Phase::kTraining) begin_section(section, marked.value());
-             }));
+  ask_marked(
+      plan_.schedule.section(pass_, section), false,
+      [this, section, losses = losses_, pass = pass_](const Result<std::vector<uint32_t>>& marked) {
+        if (ended() || phase_ == Phase::kDraining || pass != pass_) return;
+        if (!marked.is_ok()) return fail(marked.status());
+        if (losses != losses_) return find_section(0);
+        uint32_t complete = 0;
+        for (uint32_t b = 0; b < geometry_->blocks.size(); ++b) {
+          const uint32_t all = batch_mask(geometry_->batches_in(b));
+          complete += (marked.value()[b] & all) == all ? 1 : 0;
+        }
+        if (complete == geometry_->blocks.size()) return find_section(section + 1);
+        if (phase_ != Phase::kTraining) train_from(section, marked.value());
+        if (phase_ == Phase::kTraining) begin_section(section, marked.value());
+      });
 }
 
 // Training of this pass begins (again) at `section`.

@@ -12,6 +12,7 @@
 
 #include "flux/api/job_port.h"
 #include "flux/base/status.h"
+#include "flux/cluster/lr_policy.h"
 #include "flux/cluster/schedule.h"
 #include "flux/data/geometry.h"
 
@@ -24,6 +25,7 @@ struct JobPlan {
   std::map<std::string, std::string> model;  // as Manifest::model
   uint32_t sparse_shards = 0;
   uint32_t all_shards = 0;          // dense ones included
+  uint32_t replicas = 1;            // of each shard, 1 or 2
   std::vector<std::string> passes;  // names
   Schedule schedule;
   std::string mode = "async";      // async | half_async | sync
@@ -31,6 +33,8 @@ struct JobPlan {
   double checkpoint_every_s = 60;  // 0: only at the end of a pass
   uint32_t checkpoint_keep = 2;
   bool key_per_example = false;
+  double skip_limit = 0.001;  // share of a pass's batches that may be skipped
+  LrPolicyOptions lr;         // what a change of the number of workers does
   uint32_t slots = 0;
   bool has_test = false;
 

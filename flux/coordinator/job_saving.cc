@@ -5,6 +5,9 @@
 #include "flux/coordinator/job_state.h"
 
 namespace flux {
+namespace {
+constexpr TimeNs kAgainNs = 200 * kMillisecond;
+}
 
 void JobMaster::State::maybe_checkpoint() {
   if (plan_.checkpoint_every_s <= 0 || now() < next_checkpoint_ || saving_ || verifying_) return;
@@ -15,8 +18,9 @@ void JobMaster::State::maybe_checkpoint() {
   save(false, [this](const Status& status) {
     if (!status.is_ok() && !ended())
       say("warning: no checkpoint, training goes on: " + status.message());
-    next_checkpoint_ =
-        now() + static_cast<TimeNs>(plan_.checkpoint_every_s * static_cast<double>(kSecond));
+    const auto every = static_cast<TimeNs>(plan_.checkpoint_every_s * static_cast<double>(kSecond));
+    const bool soon = status.code() == Code::kUnavailable;  // a shard changed hands meanwhile
+    next_checkpoint_ = now() + (soon ? std::min(every, kAgainNs) : every);
     hold_ = false;
     pump();
   });
@@ -47,6 +51,7 @@ void JobMaster::State::save(bool closing, Then then) {
     next();
   };
   const uint64_t point = queue_ ? queue_->mark_point() : 0;
+  lost_since_save_.clear();
   slowly<uint64_t>(
       [this, self = shared_from_this()]() -> Result<uint64_t> {
         FLUX_RETURN_IF_ERROR(still_mine());
@@ -56,20 +61,24 @@ void JobMaster::State::save(bool closing, Then then) {
         if (!number.is_ok()) return finished(number.status());
         last_number_ = number.value();
         using Saved = std::vector<SavedShard>;
-        fan_out<Saved>(
-            server_names(),
-            [&](size_t i, std::function<void(Result<Saved>)> answer) {
-              admin(i)->save(options_.incarnation, checkpoint_folder_, number.value(),
-                             std::move(answer));
+        const auto all = std::make_shared<Saved>();
+        // A shard that changes hands on the way ends it: two servers must not write one file.
+        ask_all(
+            fmt::format("checkpoint {}", last_number_),
+            [this, all](ServerAdminPort* port, AdminCall call, const AskDone& done) {
+              port->save(std::move(call), checkpoint_folder_, last_number_, committed_,
+                         [all, done](const Result<Saved>& saved) {
+                           if (!saved.is_ok()) return done(saved.status(), nullptr);
+                           done(Status::ok(), [all, part = saved.value()] {
+                             all->insert(all->end(), part.begin(), part.end());
+                           });
+                         });
             },
-            guard([this, closing, finished, point,
-                   n = number.value()](Result<std::vector<Saved>> all) {
-              if (!all.is_ok()) return abandon(n, all.status(), finished);
-              Saved saved;
-              for (Saved& part : all.value())
-                std::move(part.begin(), part.end(), std::back_inserter(saved));
-              write_manifest(n, closing, point, std::move(saved), finished);
-            }));
+            [this, closing, finished, point, all, n = last_number_](const Status& status) {
+              if (!status.is_ok()) return abandon(n, status, finished);
+              write_manifest(n, closing, point, std::move(*all), finished);
+            },
+            false);
       });
 }
 
@@ -95,19 +104,17 @@ void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t po
   Manifest base;
   base.number = number;
   base.job = plan_.name;
-  base.incarnation = options_.incarnation;
-  base.epoch = epoch_;
+  base.incarnation = incarnation_;
+  base.epoch = {term_, places_->version() & 0xFFFFFFFF};
   base.model = plan_.model;
   base.closed = closed_;
   const std::string pass_name = plan_.passes[pass_];
   std::vector<BatchId> skipped_ids;
   if (closing) {
     uint64_t skipped = 0;
-    for (const Decision& d : decisions_)
-      if (d.kind == "verdict" && d.pass == pass_ && d.geometry == geometry_->hash()) {
-        skipped += geometry_->batch_records(d.batch.block.block, d.batch.batch);
-        skipped_ids.push_back(d.batch);
-      }
+    skipped_ids = decided(Verdict::kSkipped);
+    for (const BatchId& id : skipped_ids)
+      skipped += geometry_->batch_records(id.block.block, id.batch);
     base.closed.push_back(
         {pass_name, geometry_->records(), plan_.schedule.sections(), geometry_->hash(), skipped});
   } else {
@@ -128,6 +135,8 @@ void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t po
       [this, closing, point, then = std::move(then)](const Result<Manifest>& written) {
         if (!written.is_ok()) return then(written.status());
         last_checkpoint_ = store().path_of(written.value().number);
+        committed_ = written.value().number;
+        newest_ = written.value();
         checkpoint_time_ = now();
         if (closing) closed_ = written.value().closed;
         if (queue_ && !closing) queue_->applied_before_are_safe(point);
@@ -155,6 +164,12 @@ void JobMaster::State::close_pass() {
   verifying_ = false;
   save(true, [this](const Status& saved) {
     if (ended()) return;
+    // kCorrupt: a shard lacks a batch, which was restored from an older state perhaps.
+    constexpr uint32_t kIncompleteMax = 5;
+    const bool again = saved.code() == Code::kUnavailable ||
+                       (saved.code() == Code::kCorrupt && ++close_tries_ <= kIncompleteMax);
+    if (again) return close_again(saved);
+    close_tries_ = 0;
     if (!saved.is_ok())
       return fail(
           Status(saved.code(),
@@ -164,16 +179,40 @@ void JobMaster::State::close_pass() {
                              last_checkpoint_.empty() ? "its start" : last_checkpoint_)));
     pass_open_ = false;
     queue_.reset();
-    call_all(
-        [this](size_t i, ServerAdminPort::Done done) {
-          admin(i)->close_below(options_.incarnation, pass_ + 1, std::move(done));
-        },
-        [this](const Status& status) {
-          if (ended()) return;
-          if (!status.is_ok()) return fail(status);
-          evaluate();
-        });
+    // What was restored from an older checkpoint meanwhile is behind the pass that is closed now.
+    for (const ShardId s : std::exchange(lost_since_save_, {})) places_->lose(s);
+    recount_ = false;
+    pump_places();
+    pass_closed();
   });
+}
+
+// A shard changed hands while it was saved. What it has now is looked at before the next try.
+void JobMaster::State::close_again(const Status& why) {
+  say("warning: the pass is not closed yet, it is tried again: " + why.message());
+  executor_->post(kAgainNs, guard([this] {
+                    if (ended() || phase_ != Phase::kClosing) return;
+                    recount_ = false;
+                    find_section(0);
+                  }));
+}
+
+void JobMaster::State::pass_closed() {
+  set_phase(Phase::kClosing);
+  const auto below = static_cast<uint32_t>(closed_.size());
+  tell_all(
+      "passes to be closed",
+      [below](ServerAdminPort* port, AdminCall call, ServerAdminPort::Done done) {
+        port->close_below(std::move(call), below, std::move(done));
+      },
+      [this, below](const Status& status) {
+        if (ended()) return;
+        if (!status.is_ok()) return fail(status);
+        const bool taken_up = adopted_ && open_geometry(below) != 0;
+        if (taken_up || (adopted_ && below > 0 && was_tested(below - 1) && !auc_))
+          return next_pass();
+        evaluate();
+      });
 }
 
 }  // namespace flux

@@ -1,9 +1,15 @@
 // JobMaster::State: what a JobMaster knows, and its steps, one file per concern:
-//   job_members.cc  workers and servers that join, report, leave, die
+//   job_members.cc  workers that join, report, leave, die
+//   job_servers.cc  servers that do
+//   job_asks.cc     questions to the primaries of shards, asked again until all have answered
+//   job_places.cc   steps of the planner carried out: promotions, copies, moves, restores
+//   job_takeover.cc what servers hold of the job is adopted
 //   job_leases.cc   requests held back and answered, acknowledgements, sections, sync rounds
-//   job_opening.cc  servers placed, shards loaded, passes opened
+//   job_verdicts.cc batches that are set aside
+//   job_opening.cc  the folder read, passes opened
 //   job_saving.cc   checkpoints and closing a pass
 //   job_ending.cc   evaluation, stopping, totals, the end
+//   job_operators.cc drain, scale, move
 //   job_status.cc   the snapshot for people
 // Private to coordinator/. Everything on one executor; callbacks hold a weak pointer, so that
 // nothing runs after the end.
@@ -13,18 +19,20 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "flux/cluster/block_queue.h"
+#include "flux/cluster/lr_policy.h"
 #include "flux/cluster/membership.h"
-#include "flux/cluster/shard_map.h"
+#include "flux/cluster/shard_places.h"
 #include "flux/cluster/sync_rounds.h"
 #include "flux/coordinator/checkpointing.h"
 #include "flux/coordinator/decision_log.h"
-#include "flux/coordinator/fan_out.h"
 #include "flux/coordinator/job_master.h"
+#include "flux/election/election.h"
 #include "flux/nn/auc.h"
 
 namespace flux {
@@ -54,7 +62,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
                     const std::function<void(Status)>& done);
   void join_server(const ServerJoin& request,
                    const std::function<void(Result<ServerJoinReply>)>& done);
-  void report_server(uint32_t server, uint64_t boot, const std::function<void(Result<bool>)>& done);
+  void report_server(const ServerReport& report, const std::function<void(Result<bool>)>& done);
   void worker_gone(const std::string& name, uint64_t boot, const std::string& why);
   void server_gone(const std::string& name, uint64_t boot, const std::string& why);
   ClusterMap cluster_map() const;
@@ -63,10 +71,15 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   // --- leases (job_leases.cc) ---
   void lease(const LeaseRequest& request, LeaseDone done);
 
+  // --- operators (job_operators.cc) ---
+  Status drain_node(const std::string& name);
+  Status scale(int64_t workers, int64_t servers);
+  Status move_shard(ShardId shard, const std::string& server);
+
  private:
   enum class Phase : uint8_t {
-    kJoining,     // servers
-    kLoading,     // shards
+    kJoining,     // servers; what they hold is looked at
+    kLoading,     // shards are opened, loaded, repaired until all are served
     kReading,     // the data of a pass
     kTraining,    // a section
     kClosing,     // a pass
@@ -85,18 +98,51 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   struct Worker {
     JoinRequest info;
     WorkerReport report;
+    WorkerReport base;  // of a worker from before a take-over: its first report
+    bool has_base = true;
+    bool leaves = false;             // it was asked to
     std::map<uint32_t, Slot> slots;  // by lane
     TimeNs asked = 0;                // its last lease request, or when it joined
     TimeNs rate_time = 0;
     uint64_t rate_examples = 0;
     double rate = 0;
   };
+  using ServerDone = std::function<void(Result<ServerJoinReply>)>;
   struct ServerEntry {
     ServerJoin info;
     std::shared_ptr<ServerAdminPort> admin;
     TimeNs seen = 0;
-    bool gone = false;   // while servers join: its place is free
+    bool gone = true;
+    bool ready = false;  // the job is open there
+    bool draining = false;
     bool asked = false;  // a standing server: a sign of life is under way
+    uint64_t rss_bytes = 0;
+    Holdings held;  // when it came
+  };
+  struct ServerArrival {  // asked what it holds, before it gets a number
+    ServerJoin info;
+    std::shared_ptr<ServerAdminPort> admin;
+    ServerDone done;
+  };
+  // One question to the primaries of shards.
+  using AskDone = std::function<void(Status, std::function<void()> merge)>;
+  using AskVerb = std::function<void(ServerAdminPort*, AdminCall, AskDone)>;
+  struct Ask {
+    std::string what;
+    AskVerb verb;
+    Then then;
+    bool again = true;  // after kUnavailable, under the places of then
+    TimeNs since = 0, until = 0, due = 0;
+    std::set<ShardId> todo;
+    struct Group {
+      ServerId server = kNoServer;
+      std::vector<ShardId> shards;
+    };
+    std::map<uint64_t, Group> out;
+    uint64_t last_group = 0;
+    uint32_t tries = 0;
+    Status last;
+    bool over = false;
   };
   struct EarlyJoin {
     JoinRequest request;
@@ -127,18 +173,83 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   // members
   void lose_worker(WorkerId id, bool died, const std::string& why);
   void answer_early();
+  bool ready_for(const JoinRequest& request) const;
+  void adopt_leases(WorkerId id, const JoinRequest& request);
   void forget_slots(Worker* worker, const Status& why);
-  void servers_complete_if();
+  void void_members(const std::vector<SyncRounds::Voided>& voided);
+  void log_decision(const Decision& decision);
+  void log_member(const char* kind, const std::string& name, uint64_t boot, ServerId server);
+
+  // servers
+  void arrive(ServerJoin info, ServerDone done);
+  void arrived(const std::string& name, uint64_t boot, Result<Holdings> held);
+  void seat(ServerArrival arrival, Holdings held);
+  void reach_standing();
+  void ask_standing();
+  void open_on(ServerId id);
+  void open_again(ServerId id, const OpenJob& job, uint32_t tries,
+                  const ServerAdminPort::Done& done);
+  void opened_on(ServerId id, uint64_t boot, const Status& status);
+  void lose_server(ServerId id, const std::string& why);
   void check_servers();
-  void free_place(const std::string& name, const std::string& why);
+  bool waits_for_servers() const;
+  void servers_complete_if();
   size_t servers_here() const;
+  std::vector<std::string> addresses() const;
   std::string how_to_go_on() const;
-  std::vector<std::string> server_names() const;
-  ServerAdminPort* admin(size_t i) { return servers_[i].admin.get(); }
-  void call_all(const std::function<void(size_t, ServerAdminPort::Done)>& ask, Then then);
-  // AND (or OR, `any`) over all servers.
+  const std::string& server_name(ServerId id) const { return servers_[id].info.name; }
+  ServerAdminPort* admin(ServerId i) { return servers_[i].admin.get(); }
+  OpenJob open_job_of(ServerId id) const;
+
+  // asks
+  void ask_shards(std::string what, std::vector<ShardId> shards, AskVerb verb, Then then,
+                  bool again = true);
+  void ask_all(std::string what, AskVerb verb, Then then, bool again = true);
+  // A verb that answers with a Status only.
+  using PlainVerb = std::function<void(ServerAdminPort*, AdminCall, ServerAdminPort::Done)>;
+  void tell_all(std::string what, PlainVerb verb, Then then);
+  void kick_asks();
+  void kick(const std::shared_ptr<Ask>& ask);
+  void ask_answered(const std::shared_ptr<Ask>& ask, uint64_t group, const Status& status,
+                    const std::function<void()>& merge);
+  void ask_over(const std::shared_ptr<Ask>& ask, const Status& status);
+  void asks_lost(ServerId server);
+  void check_asks();
+  std::string ask_waits(const Ask& ask) const;
+  AdminCall make_call(const std::vector<ShardId>& shards) const;
+  std::vector<ShardId> all_shards() const;
+  // AND (or OR, `any`) over all shards.
   void ask_marked(const BlockId& section, bool any,
                   std::function<void(Result<std::vector<uint32_t>>)> then);
+
+  // places
+  using Steps = std::vector<PlaceStep>;
+  void pump_places();
+  void assign_steps(ServerId server, const Steps& steps);
+  void seal_steps(ServerId server, const Steps& steps);
+  void copy_steps(ServerId server, ServerId target, const Steps& steps);
+  void restore_steps(ServerId server, const Steps& steps);
+  void restore_assigned(ServerId server, const Steps& steps, const AdminCall& call);
+  void restore_marked(ServerId server, const Steps& steps, const AdminCall& call);
+  void steps_answered(const Steps& steps, const Result<std::vector<ShardState>>& states);
+  void end_steps(const Steps& steps, StepEnd end, const std::vector<uint64_t>& ops);
+  void place_changed(const PlaceStep& step, const PlaceChange& change);
+  void steps_failed(const Steps& steps, const Status& why);
+  void check_term(const Status& why);
+  void served_again();
+  void void_again(ShardId shard);
+  void recount_if();
+  void loaded_if();
+  void loaded();
+
+  // take-over
+  void adopt();
+  void adopt_shard(ShardId shard, const std::vector<std::pair<ServerId, ShardState>>& found);
+  uint64_t held_incarnation() const;
+  void check_closed(uint32_t section);
+  Status read_closed_cut();
+  uint64_t open_geometry(uint32_t pass) const;
+  bool was_tested(uint32_t pass) const;
 
   // leases
   void pump();
@@ -150,10 +261,14 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void take_evaluation(const EvalReport& report);
   void begin_section(uint32_t section, const std::vector<uint32_t>& marked);
   void verify_section();
+  bool leases_wait() const;
+
+  // verdicts
   void skip_poisoned();
-  void condemn(const BatchId& id);
+  void take_refused(const std::vector<RefusedBatch>& refused);
+  void condemn(const BatchId& id, const std::string& why);
   void mark_condemned(const BatchId& id);
-  void log_verdict(const BatchId& id, const std::string& why, std::function<void()> then);
+
   void expire_blocks();
   void lose_idle_members();
   std::string wait_reason() const;
@@ -161,19 +276,21 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   // opening
   void open_folder();
   Status find_manifest(std::optional<Manifest>* out) const;
-  Status still_mine() const;  // reads the disk: through slowly()
+  Status still_mine() const;  // asks the disk or etcd: through slowly()
   void folder_opened(Result<std::shared_ptr<Opened>> opened);
   void place_and_open();
-  void load_shards();
+  void opened_if(ServerId id);
   void next_pass();
+  Result<Geometry> pass_geometry(uint32_t pass, bool reopen, uint64_t adopted,
+                                 std::string* note) const;
   void pass_read(Result<Geometry> geometry);
-  void pass_opened();
   void check_epochs(uint16_t phase);
-  void mark_decided(size_t i);
+  void mark_decided();
   void find_section(uint32_t section);
   void train_from(uint32_t section, const std::vector<uint32_t>& marked);
   Result<Geometry> frozen_geometry(uint32_t pass, std::string* note) const;
   Status forget() const;
+  std::vector<BatchId> decided(Verdict verdict) const;  // of the open pass
 
   // saving
   void maybe_checkpoint();
@@ -182,6 +299,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
                       Then then);
   void abandon(uint64_t number, const Status& why, const Then& then);
   void close_pass();
+  void close_again(const Status& why);
+  void pass_closed();
   uint64_t examples_by_hints() const;
 
   // ending
@@ -197,6 +316,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void left();
   void count_open(uint32_t section, uint64_t all, uint64_t any);
   void ask_totals();
+  void add_totals(const JobTotals& totals);
+  void save_last();
   void end(const Status& status);
   uint64_t examples_in(const std::vector<uint32_t>& masks) const;
   uint64_t closed_examples() const;
@@ -204,7 +325,9 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   // status
   // Of workers together; the AUC is their mean, by examples.
   static void add_report(WorkerReport* sum, const WorkerReport& report);
+  static WorkerReport since(const WorkerReport& report, const WorkerReport& base);
   WorkerReport sum_reports() const;
+  void status_of_servers(JobStatus* s) const;
   void waits_now(std::vector<WaitStatus>* out) const;
 
   JobPlan plan_;
@@ -230,9 +353,13 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
 
   // what the folder had
   bool folder_open_ = false;
-  std::optional<Manifest> restored_;
+  std::optional<Manifest> restored_;  // what this life began with
+  std::optional<Manifest> newest_;    // what lost shards are restored from
   std::vector<Decision> decisions_;
-  ShardEpoch epoch_;
+  uint64_t term_ = 0;
+  uint64_t incarnation_ = 0;
+  std::unique_ptr<Election> own_election_;
+  Election* election_ = nullptr;
   std::string resumed_from_, last_checkpoint_;
   TimeNs checkpoint_time_ = 0;
 
@@ -243,9 +370,40 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   TimeNs no_worker_since_ = 0;
   Membership servers_members_;
   std::vector<ServerEntry> servers_;  // index = ServerId
-  std::optional<ShardMap> map_;
-  bool opened_ = false;  // every server has the job open
-  WorkerReport left_;    // sums over workers that are gone
+  std::vector<ServerArrival> arrivals_;
+  std::vector<std::pair<ServerJoin, ServerDone>> early_servers_;  // before the folder is read
+  TimeNs no_server_since_ = 0, unserved_since_ = 0;
+  uint64_t standing_boot_ = 0;
+  TimeNs standing_due_ = 0;
+  std::optional<ShardPlaces> places_;
+  bool places_on_ = false;      // steps are carried out
+  std::set<ServerId> opening_;  // at a fresh start: asked to open the job
+  TimeNs places_due_ = 0;       // a turn is posted for then
+  std::vector<std::shared_ptr<Ask>> asks_;
+  uint64_t epoch_changes_ = 0;
+  uint64_t servers_lost_ = 0;
+  std::vector<FailoverStatus> failovers_;
+  uint64_t failovers_all_ = 0;
+  double failover_max_s_ = 0;
+  // Rises with everything that may have lost something that shards said they have.
+  uint64_t losses_ = 0;
+  bool recount_ = false;
+  std::set<ShardId> lost_since_save_;
+  uint32_t close_tries_ = 0;               // to close a pass of which a shard lacked something
+  std::vector<SyncRounds::Voided> voids_;  // the latest, for primaries that were not there
+
+  // take-over
+  bool adopted_ = false;
+  bool log_lost_ = false;
+  std::set<std::string> servers_expected_, workers_expected_;  // names, from the log
+  TimeNs takeover_until_ = 0;                                  // leases wait for who holds some
+  std::optional<Geometry> closed_cut_;
+
+  // operators
+  int64_t wanted_workers_ = -1, wanted_servers_ = -1;
+  void apply_scale();
+
+  WorkerReport left_;  // sums over workers that are gone
   std::vector<WorkerStatus> gone_;
   uint64_t workers_lost_ = 0;
 
@@ -263,6 +421,9 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   bool hold_ = false;       // no leases while a deterministic checkpoint waits
   uint64_t reissued_ = 0;
   uint64_t batches_skipped_ = 0;
+  std::set<BatchId> deciding_;  // a verdict is being logged
+  std::optional<LrPolicy> lr_;
+  void count_workers();
   std::vector<ClosedPass> closed_;
   TimeNs train_start_ = 0;
   TimeNs train_ns_ = 0;
@@ -271,6 +432,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
 
   // saving
   bool saving_ = false;
+  uint64_t committed_ = 0;  // number of the last checkpoint that was
   // Of the checkpoint begun last. Servers answer a repeated save of a number from memory, so one
   // that failed is not tried again under its number.
   uint64_t last_number_ = 0;

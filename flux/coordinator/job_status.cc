@@ -27,14 +27,32 @@ void JobMaster::State::add_report(WorkerReport* sum, const WorkerReport& r) {
   for (size_t i = 0; i < r.stage_ns.size(); ++i) sum->stage_ns[i] += r.stage_ns[i];
 }
 
+// What was done under this coordinator: reports are totals since a worker joined its first one.
+WorkerReport JobMaster::State::since(const WorkerReport& report, const WorkerReport& base) {
+  if (base.examples == 0 || report.examples < base.examples) return report;
+  WorkerReport r = report;
+  const auto less = [](auto* value, auto by) { *value -= std::min(*value, by); };
+  less(&r.examples, base.examples);
+  less(&r.batches, base.batches);
+  r.loss_sum -= base.loss_sum;
+  less(&r.duplicates, base.duplicates);
+  less(&r.resends, base.resends);
+  less(&r.bytes_sent, base.bytes_sent);
+  less(&r.bytes_received, base.bytes_received);
+  less(&r.cpu_s, base.cpu_s);
+  for (size_t i = 0; i < std::min(r.stage_ns.size(), base.stage_ns.size()); ++i)
+    less(&r.stage_ns[i], base.stage_ns[i]);
+  return r;
+}
+
 WorkerReport JobMaster::State::sum_reports() const {
   WorkerReport sum = left_;
-  for (const auto& [id, worker] : workers_) add_report(&sum, worker.report);
+  for (const auto& [id, worker] : workers_) add_report(&sum, since(worker.report, worker.base));
   return sum;
 }
 
 void JobMaster::State::waits_now(std::vector<WaitStatus>* out) const {
-  const double since = seconds(now() - phase_since_);
+  const double since_s = seconds(now() - phase_since_);
   const auto until = [&](TimeNs begin, TimeNs limit) {
     return std::max(0.0, seconds(begin + limit - now()));
   };
@@ -44,16 +62,15 @@ void JobMaster::State::waits_now(std::vector<WaitStatus>* out) const {
                       until(started_, options_.servers_deadline_ns)});
       break;
     case Phase::kLoading:
-    case Phase::kClosing:
-      out->push_back(
-          {"coordinator", wait_reason(), since, until(phase_since_, options_.call_timeout_ns)});
+      out->push_back({"coordinator", wait_reason(), since_s,
+                      until(phase_since_, options_.restore_deadline_ns)});
       break;
     case Phase::kReading:
-      out->push_back({"coordinator", wait_reason(), since, -1});
+      out->push_back({"coordinator", wait_reason(), since_s, -1});
       break;
     case Phase::kDraining:
       out->push_back({"coordinator", fmt::format("for {} worker(s) to finish", workers_.size()),
-                      since, until(phase_since_, options_.drain_deadline_ns)});
+                      since_s, until(phase_since_, options_.drain_deadline_ns)});
       break;
     case Phase::kTraining:
     case Phase::kEvaluating:
@@ -64,6 +81,12 @@ void JobMaster::State::waits_now(std::vector<WaitStatus>* out) const {
     default:
       break;
   }
+  for (const auto& ask : asks_)
+    out->push_back({"coordinator", ask_waits(*ask), seconds(now() - ask->since),
+                    std::max(0.0, seconds(ask->until - now()))});
+  if (no_server_since_ != 0)
+    out->push_back({"coordinator", "for a server to join", seconds(now() - no_server_since_),
+                    until(no_server_since_, options_.servers_deadline_ns)});
   for (const auto& [id, worker] : workers_) {
     for (const auto& [lane, slot] : worker.slots)
       if (!slot.answered && now() - slot.since > 100 * kMillisecond)
@@ -71,6 +94,32 @@ void JobMaster::State::waits_now(std::vector<WaitStatus>* out) const {
                         until(slot.since, options_.lease_hold_ns)});
     if (!worker.report.waits.empty())
       out->push_back({worker.info.name, worker.report.waits, 0, -1});
+  }
+}
+
+void JobMaster::State::status_of_servers(JobStatus* s) const {
+  s->shards = plan_.all_shards;
+  s->replicas = plan_.replicas;
+  s->epoch_changes = epoch_changes_;
+  s->failovers = failovers_all_;
+  s->failover_max_s = failover_max_s_;
+  s->latest_failovers = failovers_;
+  s->servers_lost = servers_lost_;
+  s->taken_over = adopted_;
+  s->wanted_workers = wanted_workers_;
+  s->wanted_servers = wanted_servers_;
+  if (places_on_) {
+    s->shards_without_backup = places_->without_backup();
+    s->shards_unserved = places_->unserved();
+    s->moves = places_->moving();
+  }
+  for (ServerId i = 0; i < servers_.size(); ++i) {
+    const ServerEntry& server = servers_[i];
+    if (server.gone) continue;
+    const ServerJoin& info = server.info;
+    s->servers.push_back({i, info.name, info.host, info.address, info.pid,
+                          seconds(now() - server.seen), places_ ? places_->primaries(i) : 0,
+                          places_ ? places_->backups(i) : 0, server.draining, server.rss_bytes});
   }
 }
 
@@ -87,8 +136,8 @@ JobStatus JobMaster::State::status() const {
   if (phase_ == Phase::kEnding && !stopping_) s.state = "ending";
   s.mode = plan_.mode;
   s.up_s = seconds(now() - started_);
-  s.incarnation = options_.incarnation;
-  s.epoch = epoch_;
+  s.incarnation = incarnation_;
+  s.epoch = {term_, places_ ? places_->version() & 0xFFFFFFFF : 0};
   s.pass = pass_;
   s.passes = static_cast<uint32_t>(plan_.passes.size());
   s.pass_name = pass_ < plan_.passes.size() ? plan_.passes[pass_] : "";
@@ -105,6 +154,8 @@ JobStatus JobMaster::State::status() const {
   s.examples = base_examples_ + sum.examples;
   s.examples_run = sum.examples;
   s.examples_total = total_examples_;
+  s.examples_applied = closed_examples();
+  if (queue_ && closed_.size() == pass_) s.examples_applied += examples_by_hints();
   s.train_auc = sum.train_auc;
   s.train_logloss = sum.examples > 0 ? sum.loss_sum / static_cast<double>(sum.examples) : 0;
   s.duplicates = sum.duplicates;
@@ -119,17 +170,11 @@ JobStatus JobMaster::State::status() const {
     const Member* member = workers_members_.find(id);
     const double seen = member != nullptr ? seconds(now() - member->seen_ns) : -1;
     const uint32_t blocks = queue ? queue->held_by(id) : 0;
-    s.workers.push_back(
-        {id, w.info.name, w.info.host, w.info.pid, w.info.lanes, seen, w.rate, blocks, w.report});
+    s.workers.push_back({id, w.info.name, w.info.host, w.info.pid, w.info.lanes, seen, w.rate,
+                         blocks, since(w.report, w.base)});
     s.examples_per_s += w.rate;
   }
-  for (uint32_t i = 0; i < servers_.size(); ++i) {
-    if (servers_[i].gone) continue;
-    const ServerJoin& info = servers_[i].info;
-    const auto shards = map_ ? static_cast<uint32_t>(map_->owned_by(i).size()) : 0;
-    s.servers.push_back({i, info.name, info.host, info.address, info.pid,
-                         seconds(now() - servers_[i].seen), shards});
-  }
+  status_of_servers(&s);
   waits_now(&s.waits);
   s.error = failure_.message();
   return s;

@@ -34,7 +34,17 @@ struct ServerStatus {
   std::string name, host, address;
   uint32_t pid = 0;
   double seen_s_ago = 0;
+  uint32_t shards = 0;   // it is the primary of
+  uint32_t backups = 0;  // it is the backup of
+  bool draining = false;
+  uint64_t rss_bytes = 0;
+};
+
+// Shards that nobody served for a while.
+struct FailoverStatus {
+  std::string what;  // "lost server-1: its connection is closed"
   uint32_t shards = 0;
+  double seconds = 0;
 };
 
 struct JobStatus {
@@ -49,9 +59,10 @@ struct JobStatus {
   std::string pass_name;
   uint32_t section = 0, sections = 0;                   // of this pass
   size_t todo = 0, pending = 0, applied = 0, done = 0;  // blocks of this section
-  uint64_t examples = 0;        // applied over the life of the model, as far as known
-  uint64_t examples_run = 0;    // trained by the workers of this run, repeats counted
-  uint64_t examples_total = 0;  // when the passes known so far are closed
+  uint64_t examples = 0;          // applied over the life of the model, as far as known
+  uint64_t examples_run = 0;      // trained by the workers of this run, repeats counted
+  uint64_t examples_applied = 0;  // by the hints, each once for each repeat
+  uint64_t examples_total = 0;    // when the passes known so far are closed
   double examples_per_s = 0;
   double train_auc = 0.5, train_logloss = 0;
   std::optional<double> auc, logloss;  // of the last test
@@ -60,6 +71,13 @@ struct JobStatus {
   uint64_t workers_lost = 0, blocks_reissued = 0, batches_skipped = 0, duplicates = 0;
   std::vector<WorkerStatus> workers;
   std::vector<ServerStatus> servers;
+  uint32_t shards = 0, replicas = 1;
+  uint32_t shards_without_backup = 0, shards_unserved = 0, moves = 0;
+  uint64_t epoch_changes = 0, failovers = 0, servers_lost = 0;
+  double failover_max_s = 0;
+  std::vector<FailoverStatus> latest_failovers;
+  bool taken_over = false;                           // from a coordinator before this one
+  int64_t wanted_workers = -1, wanted_servers = -1;  // as operators said; -1: as started
   std::vector<WaitStatus> waits;
   std::string error;  // why it failed
 };

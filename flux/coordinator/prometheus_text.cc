@@ -137,10 +137,37 @@ void add_workers(const JobStatus& status, Text* text) {
        [](W w) { return w.blocks; });
 }
 
+void add_places(const JobStatus& status, Text* text) {
+  text->metric("flux_shards", "gauge", "Shards of the job.");
+  text->value(status.shards);
+  text->metric("flux_shards_without_backup", "gauge",
+               "Shards that should have a backup and lack it.");
+  text->value(status.shards_without_backup);
+  text->metric("flux_shards_unserved", "gauge", "Shards that nobody serves now.");
+  text->value(status.shards_unserved);
+  text->metric("flux_moves", "gauge", "Shards that are being copied or moved.");
+  text->value(status.moves);
+  text->metric("flux_epoch_changes_total", "counter",
+               "Changes of who serves a shard or follows it.");
+  text->value(number(status.epoch_changes));
+  text->metric("flux_servers_lost_total", "counter", "Servers that were taken for dead.");
+  text->value(number(status.servers_lost));
+  text->metric("flux_failovers_total", "counter", "Losses that left shards unserved for a while.");
+  text->value(number(status.failovers));
+  text->metric("flux_failover_max_seconds", "gauge", "The longest that shards were unserved.");
+  text->value(status.failover_max_s);
+}
+
 void add_servers(const JobStatus& status, Text* text) {
-  text->metric("flux_server_shards", "gauge", "Shards that a server owns.");
+  text->metric("flux_server_shards", "gauge", "Shards that a server is the primary of.");
   for (const ServerStatus& server : status.servers)
     text->value("server", server.name, server.shards);
+  text->metric("flux_server_backups", "gauge", "Shards that a server is the backup of.");
+  for (const ServerStatus& server : status.servers)
+    text->value("server", server.name, server.backups);
+  text->metric("flux_server_draining", "gauge", "1 while a server is drained.");
+  for (const ServerStatus& server : status.servers)
+    text->value("server", server.name, server.draining ? 1 : 0);
   text->metric("flux_server_seen_seconds_ago", "gauge", "Seconds since a server last reported.");
   for (const ServerStatus& server : status.servers)
     text->value("server", server.name, server.seen_s_ago);
@@ -153,6 +180,7 @@ std::string prometheus_text(const JobStatus& status) {
   add_job(status, &text);
   add_counters(status, &text);
   add_workers(status, &text);
+  add_places(status, &text);
   add_servers(status, &text);
   return text.take();
 }

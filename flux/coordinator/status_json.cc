@@ -94,6 +94,16 @@ void fields(const Field& field, ServerStatus& server) {
   field("pid", server.pid);
   field("seen_s_ago", server.seen_s_ago);
   field("shards", server.shards);
+  field("backups", server.backups);
+  field("draining", server.draining);
+  field("rss_bytes", server.rss_bytes);
+}
+
+template <typename Field>
+void fields(const Field& field, FailoverStatus& failover) {
+  field("what", failover.what);
+  field("shards", failover.shards);
+  field("seconds", failover.seconds);
 }
 
 template <typename Field>
@@ -118,6 +128,7 @@ void fields(const Field& field, JobStatus& status) {
   field("examples", status.examples);
   field("examples_total", status.examples_total);
   field("examples_run", status.examples_run);
+  field("examples_applied", status.examples_applied);
   field("examples_per_s", status.examples_per_s);
   field("train_auc", status.train_auc);
   field("train_logloss", status.train_logloss);
@@ -129,6 +140,19 @@ void fields(const Field& field, JobStatus& status) {
   field("blocks_reissued", status.blocks_reissued);
   field("batches_skipped", status.batches_skipped);
   field("duplicates", status.duplicates);
+  field("shards", status.shards);
+  field("replicas", status.replicas);
+  field("shards_without_backup", status.shards_without_backup);
+  field("shards_unserved", status.shards_unserved);
+  field("moves", status.moves);
+  field("epoch_changes", status.epoch_changes);
+  field("servers_lost", status.servers_lost);
+  field("failovers", status.failovers);
+  field("failover_max_s", status.failover_max_s);
+  field.list("latest_failovers", status.latest_failovers);
+  field("taken_over", status.taken_over);
+  field("wanted_workers", status.wanted_workers);
+  field("wanted_servers", status.wanted_servers);
   field.list("workers", status.workers);
   field.list("servers", status.servers);
   field.list("waits", status.waits);

@@ -1,5 +1,6 @@
 #include "flux/data/dataset.h"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "flux/base/buffer.h"
 #include "flux/base/text.h"
+#include "flux/data/batch_place.h"
 #include "flux/data/criteo.h"
 #include "flux/data/criteo_line.h"
 #include "flux/data/gzip.h"
@@ -54,12 +56,13 @@ struct Reading {
 
 class CriteoBlock final : public BlockReader {
  public:
-  CriteoBlock(const DataBlock& block, uint32_t batch_size, Reading reading, std::string path,
+  CriteoBlock(const DataBlock& block, uint32_t batch_size, Reading reading, const DataFile& file,
               uint64_t first_line, std::shared_ptr<BufferPool> pool)
       : block_(block),
         batch_size_(batch_size),
         reading_(reading),
-        path_(std::move(path)),
+        path_(file.path),
+        gzip_(file.gzip),
         first_line_(first_line),
         pool_(std::move(pool)),
         text_(pool_->take(block.end - block.begin + kCriteoSlack)) {
@@ -85,8 +88,15 @@ class CriteoBlock final : public BlockReader {
   }
 
   Status read_batch(uint32_t batch, Batch* out) const override;
+  std::string describe(uint32_t batch) const override;
+  std::string describe_example(uint32_t batch, uint32_t example) const override;
 
  private:
+  // The bytes of records `first` to `last` of the block, with their newlines.
+  TextRange bytes_of(uint32_t first, uint32_t last) const {
+    return {block_.begin + begins_[first],
+            std::min<uint64_t>(block_.begin + begins_[last + 1], block_.end)};
+  }
   void prefetch(size_t position) const {
     if (position >= order_.size()) return;
     const char* line = text_.data() + begins_[order_[position]];
@@ -106,6 +116,7 @@ class CriteoBlock final : public BlockReader {
   const uint32_t batch_size_;
   const Reading reading_;
   const std::string path_;
+  const bool gzip_;
   const uint64_t first_line_;  // number in the file of the block's first line, from 1
   const std::shared_ptr<BufferPool> pool_;
   Buffer<char> text_;
@@ -145,6 +156,28 @@ Status CriteoBlock::read_batch(uint32_t batch, Batch* out) const {
   return Status::ok();
 }
 
+std::string CriteoBlock::describe(uint32_t batch) const {
+  const size_t begin = size_t{batch} * batch_size_;
+  if (begin >= order_.size()) return "";
+  const size_t end = std::min<size_t>(begin + batch_size_, order_.size());
+  const auto [low, high] = std::minmax_element(order_.begin() + static_cast<ptrdiff_t>(begin),
+                                               order_.begin() + static_cast<ptrdiff_t>(end));
+  const uint64_t first = first_line_ + *low;
+  const uint64_t last = first_line_ + *high;
+  const std::string records = last - first + 1 == end - begin
+                                  ? fmt::format("records {} to {}", first, last)
+                                  : fmt::format("{} of records {} to {}", end - begin, first, last);
+  return place_text(path_, gzip_, bytes_of(*low, *high), records);
+}
+
+std::string CriteoBlock::describe_example(uint32_t batch, uint32_t example) const {
+  const size_t at = size_t{batch} * batch_size_ + example;
+  if (example >= batch_size_ || at >= order_.size()) return "";
+  const uint32_t record = order_[at];
+  return place_text(path_, gzip_, bytes_of(record, record),
+                    fmt::format("record {}", first_line_ + record));
+}
+
 class CriteoDataset final : public Dataset {
  public:
   CriteoDataset(Geometry geometry, const DataOptions& options)
@@ -180,8 +213,8 @@ Result<std::unique_ptr<BlockReader>> CriteoDataset::open_block(uint32_t index,
   const DataBlock& block = geometry_.blocks[index];
   const DataFile& file = geometry_.files[block.file];
   const uint64_t first_line = block.first_record - first_record_[block.file] + 1;
-  auto out = std::make_unique<CriteoBlock>(block, geometry_.batch_size, reading_, file.path,
-                                           first_line, pool_);
+  auto out =
+      std::make_unique<CriteoBlock>(block, geometry_.batch_size, reading_, file, first_line, pool_);
   if (file.gzip) {
     FLUX_RETURN_IF_ERROR(
         gzip_[block.file]->read(block.begin, block.end - block.begin, out->text()));

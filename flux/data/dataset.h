@@ -48,6 +48,14 @@ class BlockReader {
   virtual ~BlockReader() = default;
   // Fills *out with batch `batch` of this block, reusing its memory.
   virtual Status read_batch(uint32_t batch, Batch* out) const = 0;
+  // Where a batch lies, for people, as describe_batch() (batch_place.h) but with the bytes from the
+  // first to the last record of the batch itself: "a.tsv:200..310 (records 21 to 30)". "" from a
+  // reader that does not know.
+  virtual std::string describe(uint32_t /*batch*/) const { return ""; }
+  // Where one of its examples lies: "a.tsv:200..211 (record 21)".
+  virtual std::string describe_example(uint32_t /*batch*/, uint32_t /*example*/) const {
+    return "";
+  }
 };
 
 class Dataset {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "flux/base/status.h"
+#include "flux/cluster/lr_policy.h"
 #include "flux/data/dataset.h"
 #include "flux/nn/graph.h"
 #include "flux/optimizer/optimizer.h"
@@ -49,9 +50,13 @@ struct Job {
   std::string mode = "async";      // async | half_async | sync
   uint32_t pull_ahead = 0;         // staleness bound of pulls: batches
   uint32_t push_in_flight = 4;     // staleness bound of pushes: not yet acknowledged
+  uint32_t replicas = 0;           // of each shard in a cluster; 0: 2 if it has two servers
   std::string wire = "fp32";       // fp32 | fp16 | bf16: numbers between workers and servers
   double checkpoint_every_s = 60;  // 0: only at the end of a pass
   uint32_t checkpoint_keep = 2;
+
+  double skip_limit = 0.001;          // share of a pass's batches; see cluster/skip_limit.h
+  LrPolicyOptions on_workers_change;  // what becomes of the learning rate
 };
 
 // `--set a.b=v`: put over the file before it is checked; errors name "--set a.b".

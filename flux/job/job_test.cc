@@ -63,6 +63,8 @@ TEST(Job, EveryFieldHasItsDefault) {
   EXPECT_EQ(job.wire, "fp32");
   EXPECT_EQ(job.checkpoint_every_s, 60);
   EXPECT_EQ(job.checkpoint_keep, 2U);
+  EXPECT_EQ(job.skip_limit, 0.001);
+  EXPECT_EQ(job.on_workers_change, (LrPolicyOptions{"none", 0, 1000}));
 }
 
 TEST(Job, LayersCarryOriginsAndDefaultAttributes) {
@@ -107,6 +109,8 @@ mode: half_async
 push_in_flight: 9
 wire: bf16
 checkpoint: {every_s: 0.5, keep: 9}
+skip_limit: 0.25
+on_workers_change: {lr: sqrt, reference: 4, warmup_batches: 70}
 )");
   EXPECT_EQ(job.name, "all");
   EXPECT_EQ(job.output, "some where/x");
@@ -141,6 +145,8 @@ checkpoint: {every_s: 0.5, keep: 9}
   EXPECT_EQ(job.wire, "bf16");
   EXPECT_EQ(job.checkpoint_every_s, 0.5);
   EXPECT_EQ(job.checkpoint_keep, 9U);
+  EXPECT_EQ(job.skip_limit, 0.25);
+  EXPECT_EQ(job.on_workers_change, (LrPolicyOptions{"sqrt", 4, 70}));
 }
 
 TEST(Job, DeterministicMeansOneThreadAndNoPullAhead) {

@@ -143,6 +143,31 @@ Section make_checkpoint_section() {
   return s;
 }
 
+Section make_workers_change_section() {
+  using L = LrPolicyOptions;
+  Section s;
+  s.doc = "What becomes of the learning rate when workers come or go.";
+  s.value<L>(
+       "lr", [](L & l) -> auto& { return l.lr; },
+       "All learning rates are multiplied by (workers / reference) to the power of 0 (none), 1 "
+       "(linear) or 0.5 (sqrt).")
+      .one_of({"none", "linear", "sqrt"})
+      .tried_as({"policy", "lr_policy", "lr_scale", "learning_rate"});
+  s.value<L>(
+       "reference", [](L & l) -> auto& { return l.reference; },
+       "Workers that the learning rates of this file are meant for; 0: as many as the job is "
+       "started with.")
+      .between(0, 100'000)
+      .tried_as({"workers", "base_workers"});
+  s.value<L>(
+       "warmup_batches", [](L & l) -> auto& { return l.warmup_batches; },
+       "Batches of all workers over which the factor goes in a straight line from the one before "
+       "to the new one; 0: at once.")
+      .between(0, 1'000'000'000)
+      .tried_as({"warmup", "warm_up", "warmup_steps"});
+  return s;
+}
+
 void add_run_fields(Section* s) {
   using D = JobDraft;
   s->value<D>(
@@ -214,6 +239,13 @@ void add_traffic_fields(Section* s) {
       .between(1, 64)
       .tried_as({"pushes_max", "push_ahead", "in_flight"});
   s->value<D>(
+       "replicas", [](D & d) -> auto& { return d.job.replicas; },
+       "Copies of every shard in a cluster, on different servers: with 2 a lost server costs "
+       "nothing, with 1 its shards go back to the last checkpoint and what they lack is trained "
+       "again. 0: 2 if there are at least two servers.")
+      .between(0, 2)
+      .tried_as({"replication", "copies", "backups", "replica"});
+  s->value<D>(
        "wire", [](D & d) -> auto& { return d.job.wire; },
        "Numbers on the wire between workers and servers: rows, gradients and dense weights. fp16 "
        "and bf16 halve the traffic; tables and optimizers stay fp32.")
@@ -228,6 +260,7 @@ Section make_job_section() {
   static const Section model = make_model_section();
   static const Section optimizer = make_optimizer_section();
   static const Section checkpoint = make_checkpoint_section();
+  static const Section workers_change = make_workers_change_section();
   const auto whole = [](D & d) -> auto& {
     return d;
   };
@@ -246,6 +279,16 @@ Section make_job_section() {
       .tried_as({"optimizer"});
   add_traffic_fields(&s);
   s.map<D>("checkpoint", &checkpoint, whole, "When state is saved.").tried_as({"checkpoints"});
+  s.value<D>(
+       "skip_limit", [](D & d) -> auto& { return d.job.skip_limit; },
+       "Share of the batches of a pass that may be skipped, because they kill workers or their "
+       "gradients are not finite; at least one batch, unless it is 0. At one more the job stops.")
+      .between(0, 1)
+      .tried_as({"max_skipped", "skip_max", "bad_batches"});
+  s.map<D>(
+       "on_workers_change", &workers_change, [](D & d) -> auto& { return d.job.on_workers_change; },
+       "What becomes of the learning rate when workers come or go.")
+      .tried_as({"elastic", "scaling", "workers_change"});
   return s;
 }
 

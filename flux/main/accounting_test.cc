@@ -24,7 +24,8 @@ class Counters {
     o.parameters = parameters;
     gradient_.assign(parameters + 1, 0.0F);
     server_ = std::move(Server::create(o)).value();
-    EXPECT_TRUE(server_->open_pass(0, 1).is_ok());
+    server_->open_pass(server_->primaries(), 0, 1,
+                       [](const Status& status) { EXPECT_TRUE(status.is_ok()); });
   }
   // One push: `count` occurrences of one key, and so many examples on the dense shards.
   void add(Key key, uint32_t count, uint64_t examples = 0) {
@@ -51,7 +52,7 @@ class Counters {
   const Server& server() const { return *server_; }
 
  private:
-  std::unique_ptr<Server> server_;
+  std::shared_ptr<Server> server_;
   std::vector<float> gradient_;
   uint32_t next_ = 0;
 };

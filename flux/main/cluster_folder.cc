@@ -57,6 +57,9 @@ std::string ClusterFolder::sockets() const {
 std::string ClusterFolder::token_file() const {
   return join_path(path_, kClusterToken);
 }
+std::string ClusterFolder::faults_file() const {
+  return join_path(path_, "faults.txt");
+}
 
 Status ClusterFolder::make() const {
   FLUX_RETURN_IF_ERROR(make_folders(logs()));
@@ -98,6 +101,32 @@ Result<CoordinatorRecord> ClusterFolder::read_record() const {
   record.certificates = word("certificates");
   record.command = word("command");
   return record;
+}
+
+std::string ClusterFolder::wanted_file() const {
+  return join_path(path_, "wanted.json");
+}
+
+Status ClusterFolder::write_wanted(const WantedRoles& wanted) const {
+  nlohmann::json json = nlohmann::json::object();
+  if (wanted.workers) json["workers"] = *wanted.workers;
+  if (wanted.servers) json["servers"] = *wanted.servers;
+  return write_file_atomic(wanted_file(), json.dump() + "\n");
+}
+
+Result<WantedRoles> ClusterFolder::read_wanted() const {
+  FLUX_ASSIGN_OR_RETURN(const std::string text, read_whole_file(wanted_file(), kRecordMax));
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return error(Code::kCorrupt, "{}: no JSON object", wanted_file());
+  WantedRoles wanted;
+  const auto number = [&](const char* name, std::optional<uint32_t>* to) {
+    if (!json.contains(name) || !json[name].is_number_unsigned()) return;
+    const auto value = json[name].get<uint64_t>();
+    if (value >= 1 && value <= kWantedMax) *to = static_cast<uint32_t>(value);
+  };
+  number("workers", &wanted.workers);
+  number("servers", &wanted.servers);
+  return wanted;
 }
 
 void ClusterFolder::remove_record() const {

@@ -3,6 +3,8 @@
 //   <output>/cluster/coordinator.json  process, addresses of the coordinator; gone after a clean
 //   end <output>/cluster/admin_token       secret for POST /stop, mode 0600, made anew at each
 //   start <output>/cluster/token             secret of a local cluster's own connections, mode 0600
+//   <output>/cluster/faults.txt        faults that a drill asks for (rpc/fault_file.h)
+//   <output>/cluster/wanted.json       numbers of workers and servers that flux scale asked for
 //   <output>/cluster/logs/<role>.log   lines with time and role
 //   <output>/cluster/sockets/          Unix sockets of a local cluster, mode 0700
 // The coordinator writes the first two, the supervisor of a local cluster the rest.
@@ -10,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +30,13 @@ struct CoordinatorRecord {
   std::string command;       // that runs the job again
 };
 
+// Absent: as it is.
+struct WantedRoles {
+  std::optional<uint32_t> workers, servers;
+  bool operator==(const WantedRoles&) const = default;
+};
+constexpr uint32_t kWantedMax = 1000;
+
 class ClusterFolder {
  public:
   explicit ClusterFolder(const std::string& output);
@@ -35,12 +45,18 @@ class ClusterFolder {
   std::string log_of(const std::string& role) const;
   std::string sockets() const;
   std::string token_file() const;
+  std::string faults_file() const;  // written by a drill, read by roles that are drillable
+  std::string wanted_file() const;
 
   Status make() const;
   Status write_record(const CoordinatorRecord& record) const;
   // kNotFound if no coordinator has left one.
   Result<CoordinatorRecord> read_record() const;
   void remove_record() const;
+  // How many roles there should be: the coordinator writes it (flux scale), the supervisor obeys.
+  Status write_wanted(const WantedRoles& wanted) const;
+  // kNotFound if nobody wants anything.
+  Result<WantedRoles> read_wanted() const;
   // A new secret in a file that only its owner reads; returns the secret.
   Result<std::string> make_secret(const char* name) const;
   Result<std::string> admin_token() const;

@@ -25,8 +25,15 @@ struct RunArguments {
   // A cluster of local processes; 0 servers and workers: everything in this process.
   uint32_t servers = 0;
   uint32_t workers = 0;
-  std::string http;   // address of the coordinator's HTTP interface
-  std::string chaos;  // faults for tests (rpc/chaos.h)
+  std::string http;        // address of the coordinator's HTTP interface
+  std::string chaos;       // faults for tests (rpc/chaos.h)
+  bool drillable = false;  // roles obey <output>/cluster/faults.txt, which `flux drill` writes
+  // Roles on other hosts.
+  std::string hosts;                 // file with one host per line
+  std::string ssh = "/usr/bin/ssh";  // program
+  std::string listen;                // of the coordinator, where the hosts reach it
+  std::string certificates;          // folder, at the same place on every host
+  bool insecure = false;
 };
 
 // How the ends of a role's connections prove who they are.
@@ -34,6 +41,7 @@ struct SecurityArguments {
   std::string certificates;  // folder made by `flux certs`
   std::string token_file;
   bool insecure = false;
+  bool token_stdin = false;  // the token is the first line of standard input (main/leash.h)
 };
 
 struct CoordinatorArguments {
@@ -49,21 +57,24 @@ struct CoordinatorArguments {
   std::string resume_command;
   std::string log;  // file for its lines with time and role; empty: <output>/cluster/logs
   int64_t supervisor = 0;
-  std::string chaos;
+  std::string etcd;  // endpoints: standbys wait until they lead
+  std::string chaos, faults;
 };
 
 struct ServerArguments {
   SecurityArguments security;
   std::string coordinator, listen, name;
   uint32_t threads = 0;  // of the network; 0: chosen
-  std::string chaos;
+  std::string chaos, faults;
+  std::string die_at;  // POINT:N (base/kill_point.h); empty: never
 };
 
 struct WorkerArguments {
   SecurityArguments security;
   std::string coordinator, name;
   JobArguments job;  // optional: its model must be the coordinator's
-  std::string chaos;
+  std::string chaos, faults;
+  uint32_t in_flight = 0;  // at most so many pushes and pulls ahead; 0: as the job says
 };
 
 // A job that runs somewhere: its file, its output folder, or its coordinator's HTTP address.
@@ -88,6 +99,43 @@ struct LogsArguments {
 struct StopArguments {
   TargetArguments target;
   uint32_t deadline_s = 300;
+};
+
+// Faults on purpose against a job that runs, or that the drill runs itself.
+struct DrillArguments {
+  TargetArguments target;
+  std::vector<std::string> kill, pause, oom, partition, drain, scale, at;  // main/drill_plan.h
+  std::string every = "30s", for_text;
+  std::string pause_for = "30s", partition_for = "5s", at_wait = "15s";
+  uint32_t times = 0;      // 0: until the job ends
+  uint32_t pass_max = 20;  // of kill points
+  double jitter = 0;
+  uint64_t seed = 1;
+  std::string out;       // folder for drill.json and timeline.svg; empty: the job's output
+  std::string baseline;  // summary.json of an undisturbed run
+  bool vanish = false;   // what a partition cuts off is lost, not only late
+  bool no_wait = false;  // end when the last fault is repaired, not with the job
+  bool quiet = false;    // only the end is told
+  bool run = false;      // start the job
+  bool fresh = false;
+  uint32_t servers = 2, workers = 2;
+  int threads = -1;
+  std::string job_log;  // file for the job's own output; empty: shown
+};
+
+// What an operator asks of a job that runs.
+struct DrainArguments {
+  TargetArguments target;
+  std::string node;
+};
+struct ScaleArguments {
+  TargetArguments target;
+  int64_t workers = -1, servers = -1;  // -1: no change
+};
+struct MoveArguments {
+  TargetArguments target;
+  uint32_t shard = 0;
+  std::string server;
 };
 
 struct CertsArguments {
@@ -130,6 +178,10 @@ int worker_command(const WorkerArguments& arguments);
 int status_command(const StatusArguments& arguments);
 int logs_command(const LogsArguments& arguments);
 int stop_command(const StopArguments& arguments);
+int drill_command(const DrillArguments& arguments);
+int drain_command(const DrainArguments& arguments);
+int scale_command(const ScaleArguments& arguments);
+int move_command(const MoveArguments& arguments);
 int certs_command(const CertsArguments& arguments);
 int gen_criteo_command(const GenArguments& arguments);
 

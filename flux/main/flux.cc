@@ -1,10 +1,12 @@
 // The `flux` binary: flags to options to one command.
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "flux/base/cpu.h"
 #include "flux/base/text.h"
@@ -73,8 +75,22 @@ struct Arguments {
   StatusArguments status;
   LogsArguments logs;
   StopArguments stop;
+  DrainArguments drain;
+  ScaleArguments scale;
+  MoveArguments move;
+  DrillArguments drill;
   CertsArguments certs;
 };
+
+void add_hosts(CLI::App* run, RunArguments* to) {
+  run->add_option("--hosts", to->hosts,
+                  "spread servers and workers over the hosts of this file, one per line, by ssh")
+      ->check(CLI::ExistingFile);
+  run->add_option("--listen", to->listen, "with --hosts: where they reach the coordinator");
+  run->add_option("--ssh", to->ssh, "with --hosts: the program (default: /usr/bin/ssh)");
+  run->add_option("--certs", to->certificates, "with --hosts: folder of certificates, on each");
+  run->add_flag("--insecure", to->insecure, "with --hosts: without certificates beyond this host");
+}
 
 void add_run(CLI::App* app, Arguments* a, int* exit_code) {
   CLI::App* run = app->add_subcommand("run", "train a job, or go on with it");
@@ -88,6 +104,9 @@ void add_run(CLI::App* app, Arguments* a, int* exit_code) {
       ->check(CLI::Range(1, 1000));
   run->add_option("--http", a->run.http, "status of a cluster, HOST:PORT (default: any port here)");
   run->add_option("--chaos", a->run.chaos, "faults of the network, for tests")->group("");
+  run->add_flag("--drillable", a->run.drillable,
+                "obey what flux drill writes into the output folder: partitions, kill points");
+  add_hosts(run, &a->run);
   run->callback([=] { *exit_code = run_command(a->run); });
 }
 
@@ -122,6 +141,7 @@ void add_security(CLI::App* command, SecurityArguments* security) {
   command->add_option("--token-file", security->token_file, "file with the cluster's secret");
   command->add_flag("--insecure", security->insecure,
                     "neither certificates nor a secret, even beyond this host");
+  command->add_flag("--token-stdin", security->token_stdin, "for roles of other hosts")->group("");
 }
 
 void add_coordinator(CLI::App* app, Arguments* a, int* exit_code) {
@@ -145,9 +165,12 @@ void add_coordinator(CLI::App* app, Arguments* a, int* exit_code) {
   command->add_flag("--fresh", to->fresh, "forget what an earlier run left in the output folder");
   command->add_option("--summary", to->summary, "write the end's figures as JSON to this file");
   command->add_option("--log", to->log, "file for its log")->group("");
+  command->add_option("--etcd", to->etcd,
+                      "endpoints of an etcd: wait as a standby until this one leads");
   command->add_option("--supervisor", to->supervisor, "who started it")->group("");
   command->add_option("--resume-command", to->resume_command, "how to go on")->group("");
   command->add_option("--chaos", to->chaos, "faults of the network, for tests")->group("");
+  command->add_option("--faults", to->faults, "file of faults, written by a drill")->group("");
   command->callback([=] { *exit_code = coordinator_command(*to); });
 }
 
@@ -162,6 +185,8 @@ void add_server_and_worker(CLI::App* app, Arguments* a, int* exit_code) {
       ->check(CLI::Range(0, 256));
   add_security(server, &a->server.security);
   server->add_option("--chaos", a->server.chaos, "faults of the network, for tests")->group("");
+  server->add_option("--faults", a->server.faults, "file of faults, written by a drill")->group("");
+  server->add_option("--die-at", a->server.die_at, "POINT:N, for tests: dies there")->group("");
   server->callback([=] { *exit_code = server_command(a->server); });
 
   CLI::App* worker = app->add_subcommand("worker", "train blocks of data: a role of a cluster");
@@ -175,6 +200,11 @@ void add_server_and_worker(CLI::App* app, Arguments* a, int* exit_code) {
   add_threads(worker, &a->worker.job);
   add_security(worker, &a->worker.security);
   worker->add_option("--chaos", a->worker.chaos, "faults of the network, for tests")->group("");
+  worker
+      ->add_option("--in-flight", a->worker.in_flight,
+                   "at most so many pushes and pulls in flight (default: as the job says)")
+      ->check(CLI::Range(0, 1024));
+  worker->add_option("--faults", a->worker.faults, "file of faults, written by a drill")->group("");
   worker->callback([=] { *exit_code = worker_command(a->worker); });
 }
 
@@ -215,6 +245,70 @@ void add_watchers(CLI::App* app, Arguments* a, int* exit_code) {
   certs->add_option("--days", a->certs.days, "how long they are good")
       ->check(CLI::Range(1U, 3650U));
   certs->callback([=] { *exit_code = certs_command(a->certs); });
+}
+
+void add_operators(CLI::App* app, Arguments* a, int* exit_code) {
+  CLI::App* drain = app->add_subcommand("drain", "move everything off a server, or end a worker");
+  add_target(drain, &a->drain.target);
+  drain->add_option("node", a->drain.node, "its name: server-1, worker-0")->required();
+  drain->callback([=] { *exit_code = drain_command(a->drain); });
+
+  CLI::App* scale = app->add_subcommand("scale", "change how many workers and servers a job has");
+  add_target(scale, &a->scale.target);
+  scale->add_option("--workers", a->scale.workers, "how many there are to be")
+      ->check(CLI::Range(0, 4096));
+  scale->add_option("--servers", a->scale.servers, "how many there are to be")
+      ->check(CLI::Range(1, 4096));
+  scale->callback([=] { *exit_code = scale_command(a->scale); });
+
+  CLI::App* move = app->add_subcommand("move", "put the primary of a shard on a server");
+  add_target(move, &a->move.target);
+  move->add_option("shard", a->move.shard, "its number")->required();
+  move->add_option("server", a->move.server, "name of the server")->required();
+  move->callback([=] { *exit_code = move_command(a->move); });
+}
+
+void add_drill_faults(CLI::App* drill, DrillArguments* to) {
+  const auto fault = [&](const char* flag, std::vector<std::string>* words, const char* help) {
+    drill->add_option(flag, *words, help)->take_all()->allow_extra_args(false);
+  };
+  fault("--kill", &to->kill, "worker, worker:1, server:0+server:1, coordinator, any, all");
+  fault("--pause", &to->pause, "stop and continue: worker:0");
+  fault("--oom", &to->oom, "take its memory away: worker:0");
+  fault("--partition", &to->partition, "cut: worker:0-server:1, one way: worker:0>server:1");
+  fault("--drain", &to->drain, "ask to leave: worker:0, server:1");
+  fault("--scale", &to->scale, "workers=1..8 (drawn), servers=2,4,3 (in turn)");
+  fault("--at", &to->at, "servers die at these kill points: after_apply,seal or all");
+}
+
+void add_drill(CLI::App* app, Arguments* a, int* exit_code) {
+  DrillArguments* to = &a->drill;
+  CLI::App* drill =
+      app->add_subcommand("drill", "kill, pause and cut a job; count what came of it");
+  add_target(drill, &to->target);
+  add_drill_faults(drill, to);
+  drill->add_option("--every", to->every, "time from one fault to the next (30s, 500ms, 2m)");
+  drill->add_option("--for", to->for_text, "no fault after this time");
+  drill->add_option("--times", to->times, "so many faults");
+  drill->add_option("--jitter", to->jitter, "moments move by up to this share of --every")
+      ->check(CLI::Range(0.0, 0.5));
+  drill->add_option("--seed", to->seed, "the same seed, the same plan");
+  drill->add_option("--pause-for", to->pause_for, "length of a pause");
+  drill->add_option("--partition-for", to->partition_for, "length of a partition");
+  drill->add_option("--at-wait", to->at_wait, "how long a kill point stays armed");
+  drill->add_option("--at-pass", to->pass_max, "die at a pass of the point up to this one");
+  drill->add_option("--out", to->out, "folder for drill.json and timeline.svg");
+  drill->add_option("--baseline", to->baseline, "summary.json of an undisturbed run");
+  drill->add_flag("--vanish", to->vanish, "what a partition cuts off is lost, not only late");
+  drill->add_flag("--no-wait", to->no_wait, "end when the last fault is repaired");
+  drill->add_flag("--quiet", to->quiet, "tell only the end");
+  drill->add_flag("--run", to->run, "start the job itself");
+  drill->add_flag("--fresh", to->fresh, "with --run: forget what an earlier run left");
+  drill->add_option("--servers", to->servers, "with --run")->check(CLI::Range(1, 1000));
+  drill->add_option("--workers", to->workers, "with --run")->check(CLI::Range(1, 1000));
+  drill->add_option("--threads", to->threads, "with --run: per worker")->check(CLI::Range(0, 1024));
+  drill->add_option("--job-log", to->job_log, "with --run: file for the job's own output");
+  drill->callback([=] { *exit_code = drill_command(*to); });
 }
 
 void add_data(CLI::App* app, Arguments* a, int* exit_code) {
@@ -265,6 +359,15 @@ void add_sim(CLI::App* app, Arguments* a, int* exit_code) {
   });
 }
 
+// Unwinding out of one thread would wait for others that never end, so a process without memory
+// says so and goes at once: whoever watches it must not have to wait.
+void out_of_memory() {
+  constexpr char kText[] = "flux: out of memory\n";
+  const ssize_t ignored = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+  (void)ignored;
+  ::_exit(1);
+}
+
 int run_main(int argc, char** argv) {
   if (!cpu_has_baseline()) {
     std::fputs("flux: this CPU lacks AVX2, FMA or BMI2 (x86-64-v3), which flux needs\n", stderr);
@@ -288,6 +391,8 @@ int run_main(int argc, char** argv) {
   add_coordinator(&app, &arguments, &exit_code);
   add_server_and_worker(&app, &arguments, &exit_code);
   add_watchers(&app, &arguments, &exit_code);
+  add_operators(&app, &arguments, &exit_code);
+  add_drill(&app, &arguments, &exit_code);
   add_data(&app, &arguments, &exit_code);
   add_sim(&app, &arguments, &exit_code);
   try {
@@ -301,9 +406,10 @@ int run_main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::set_new_handler(out_of_memory);
   try {
     return run_main(argc, argv);
-  } catch (const std::exception& failure) {  // out of memory, mostly: the core throws nothing
+  } catch (const std::exception& failure) {  // none is expected: the core throws nothing
     std::fprintf(stderr, "flux: %s\n", failure.what());
     return 1;
   }

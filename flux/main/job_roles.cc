@@ -165,6 +165,8 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   plan.checkpoint_every_s = job.checkpoint_every_s;
   plan.checkpoint_keep = job.checkpoint_keep;
   plan.key_per_example = job.data.key_per_example;
+  plan.skip_limit = job.skip_limit;
+  plan.lr = job.on_workers_change;
   plan.slots = feature_counts(job.data).slots;
   plan.has_test = !job.test.empty();
   const auto shared = std::make_shared<const Job>(job);
@@ -208,10 +210,14 @@ Result<ServerOptions> server_options(const RoleJob& role, uint64_t incarnation, 
   return options;
 }
 
-Result<std::unique_ptr<Server>> make_server(const OpenJob& open) {
+Result<std::shared_ptr<Server>> make_server(const OpenJob& open, const ServerLinks& links) {
   FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(open.job));
-  FLUX_ASSIGN_OR_RETURN(ServerOptions options, server_options(role, open.incarnation, open.epoch));
-  options.owned = open.shards;
+  FLUX_ASSIGN_OR_RETURN(ServerOptions options, server_options(role, open.incarnation, {}));
+  options.places = open.places;
+  options.self = open.self;
+  options.executor = links.executor;
+  options.reach = links.reach;
+  options.log = links.log;
   FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options));
   server->init_dense(role.graph->initial_parameters(role.job.seed));
   return server;

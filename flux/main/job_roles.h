@@ -53,8 +53,15 @@ uint64_t random_id();
 // `threads` read the data when it is cut.
 Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads);
 
-// The namespace of a job in a server: shards with their initial rows and dense values.
+// The namespace of a job in a server: shards with their initial rows and dense values. `epoch` is
+// that of all shards as primaries, unless places are said.
 Result<ServerOptions> server_options(const RoleJob& role, uint64_t incarnation, ShardEpoch epoch);
-Result<std::unique_ptr<Server>> make_server(const OpenJob& open);
+// How a server process reaches others and gets its turns (ServerOptions).
+struct ServerLinks {
+  Executor* executor = nullptr;
+  ReachReplica reach;
+  std::function<void(const std::string&)> log;
+};
+Result<std::shared_ptr<Server>> make_server(const OpenJob& open, const ServerLinks& links = {});
 
 }  // namespace flux

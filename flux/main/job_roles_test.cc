@@ -34,8 +34,8 @@ TEST(JobRoles, TheSpecMakesTheSameModelAsTheFile) {
   OpenJob open;
   open.job = spec.value();
   open.incarnation = 7;
-  open.epoch = {1, 1};
-  for (ShardId shard = 0; shard < role.value().all_shards; ++shard) open.shards.push_back(shard);
+  for (ShardId shard = 0; shard < role.value().all_shards; ++shard)
+    open.places.shards.push_back({shard, {1, 1}, ReplicaRole::kPrimary, kNoServer, kAnyOp});
   const auto server = make_server(open);
   ASSERT_TRUE(server.is_ok()) << server.status().message();
   EXPECT_EQ(server.value()->content_hash(), whole.value()->content_hash());

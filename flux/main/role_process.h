@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -29,7 +30,9 @@ struct Caller {
   PeerRole role = PeerRole::kWorker;
   std::string name;
   SecurityOptions security;
-  std::string chaos;  // faults for tests; empty: none
+  std::string chaos;                    // faults for tests; empty: none
+  std::string faults = {};              // file of faults that come while it runs (rpc/fault_file.h)
+  std::function<void()> on_break = {};  // a connection that stood has broken; on its loop
 };
 
 // A channel, and the socket under it, whose counters may be read from any thread.
@@ -40,6 +43,11 @@ struct OpenedChannel {
 // Does not connect. `salt`: so that channels of one process have different faults.
 Result<OpenedChannel> open_channel(IoLoop* loop, const std::string& address, const Caller& caller,
                                    uint64_t salt);
+
+// The same for a coordinator and its standbys: "a,b,c", tried in turn
+// (client/coordinator_channel.h). It has no one socket.
+Result<OpenedChannel> open_coordinator(IoLoop* loop, const std::string& addresses,
+                                       const Caller& caller);
 
 std::string host_name();
 // "server@host.1234": for a role without a given name.

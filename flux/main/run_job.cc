@@ -26,7 +26,7 @@ constexpr TimeNs kEmbeddedLease = 3600 * kSecond;  // one process: nobody dies a
 class EmbeddedRun {
  public:
   EmbeddedRun(RoleJob role, const RunOptions& options)
-      : options_(options), role_(std::move(role)), jobs_(factory(), &real_files()) {}
+      : options_(options), role_(std::move(role)), jobs_(factory()) {}
 
   Result<Summary> run() {
     const Job& job = role_.job;
@@ -62,9 +62,10 @@ class EmbeddedRun {
   }
 
   ServerFactory factory() const {
-    return [this](const OpenJob& open) -> Result<std::unique_ptr<Server>> {
-      FLUX_ASSIGN_OR_RETURN(ServerOptions options,
-                            server_options(role_, open.incarnation, open.epoch));
+    return [this](const OpenJob& open) -> Result<std::shared_ptr<Server>> {
+      FLUX_ASSIGN_OR_RETURN(ServerOptions options, server_options(role_, open.incarnation, {}));
+      options.places = open.places;
+      options.self = open.self;
       FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options));
       server->init_dense(role_.graph->initial_parameters(role_.job.seed));
       return server;
@@ -135,7 +136,10 @@ class EmbeddedRun {
     setup.lane.separate_dense = true;  // a call in this process costs nothing
     for (size_t i = 0; i < lanes.size(); ++i) {
       setup.lanes[i].executor = lanes[i];
-      setup.lanes[i].servers = {std::shared_ptr<ServerPort>(space, space->server())};
+      // Whatever number the server has in this life of the job: it is the one here.
+      setup.lanes[i].reach = [space](ServerId, const std::string&) {
+        return std::shared_ptr<ServerPort>(space, space->server());
+      };
     }
     return setup;
   }

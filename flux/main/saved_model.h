@@ -24,7 +24,7 @@ struct SavedModel {
   Precision precision = Precision::kFp32;
   uint32_t threads = 1;
   uint64_t incarnation = 0;
-  std::unique_ptr<Server> server;
+  std::shared_ptr<Server> server;
   Manifest manifest;
   std::string path;  // of the checkpoint
 };

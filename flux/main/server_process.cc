@@ -9,13 +9,19 @@
 
 #include <unistd.h>
 
+#include "flux/base/kill_point.h"
 #include "flux/client/remote_registry.h"
 #include "flux/main/commands.h"
 #include "flux/main/job_roles.h"
+#include "flux/main/memory_watch.h"
+#include "flux/main/peer_servers.h"
 #include "flux/main/role_log.h"
 #include "flux/main/role_process.h"
 #include "flux/main/stop_signal.h"
+#include "flux/main/summary.h"
+#include "flux/rpc/fault_file.h"
 #include "flux/rpc/listener.h"
+#include "flux/server/server_member.h"
 #include "flux/server/server_service.h"
 #include "flux/storage/files.h"
 
@@ -23,32 +29,57 @@ namespace flux {
 namespace {
 
 constexpr TimeNs kTick = 100 * kMillisecond;
-constexpr uint32_t kThreads = 2;  // of the network
+constexpr TimeNs kTryNs = 500 * kMillisecond;  // for one answer of the coordinator
+constexpr uint32_t kThreads = 2;               // of the network
+constexpr ServerId kNobody = kNoServer - 1;    // of a process that is no member
 
-// One server process from its start to its end; everything on the thread that calls run().
+// One server process from its start to its end. The thread that calls run() keeps it a member and
+// does nothing else; forwards have a thread of their own, connections and slow verbs theirs.
 class ServerProcess {
  public:
   ServerProcess(const ServerArguments& arguments, RoleLog* log)
       : arguments_(arguments), log_(log), stop_(install_stop_signal()) {}
 
   Status run() {
+    if (!arguments_.die_at.empty()) {
+      FLUX_ASSIGN_OR_RETURN(const KillOrder order, parse_kill_order(arguments_.die_at));
+      arm_kill_point(order);
+    }
     FLUX_ASSIGN_OR_RETURN(const SecurityOptions security, security_options(arguments_.security));
+    peers_ = std::make_unique<PeerServers>(caller_of(security), [this](uint64_t incarnation) {
+      return service_.shape_of(incarnation);
+    });
     FLUX_RETURN_IF_ERROR(listen(security));
     if (!arguments_.coordinator.empty()) {
-      FLUX_RETURN_IF_ERROR(connect(security));
-      join();
+      FLUX_RETURN_IF_ERROR(join(security));
     } else {
       log_->say("serves the jobs of every coordinator that names it (--server)");
     }
     while (!end_) {
       loop_.run_one_until(loop_.now_ns() + kTick);
+      obey_drill();
       if (!end_ && stop_->load()) end(error(Code::kCancelled, "stopped by a signal"));
     }
+    member_.reset();
     listener_->stop();
+    service_.stop();
+    service_.forget_all();  // while the loop of the forwards turns
     return *end_;
   }
 
  private:
+  // A drill may tell this process where to die, once for each order.
+  void obey_drill() {
+    if (arguments_.faults.empty()) return;
+    for (const Faults::Die& die : faults_.at(loop_.now_ns()).dies) {
+      const std::string text = faults_text({{}, {die}, {}});
+      if (die.pid != ::getpid() || text == obeyed_) continue;
+      obeyed_ = text;
+      log_->say("a drill arms a kill point: " + text.substr(0, text.size() - 1));
+      arm_kill_point(die.order);
+    }
+  }
+
   Status listen(const SecurityOptions& security) {
     ListenerOptions options;
     options.addresses = {arguments_.listen};
@@ -63,45 +94,67 @@ class ServerProcess {
     return Status::ok();
   }
 
-  Status connect(const SecurityOptions& security) {
-    const Caller caller{PeerRole::kServer, arguments_.name, security, arguments_.chaos};
-    FLUX_ASSIGN_OR_RETURN(channel_, open_channel(&loop_, arguments_.coordinator, caller, 0));
-    RetryOptions retry;
-    retry.deadline_ns = kFirstAnswerNs;
-    registry_ =
-        std::make_unique<RemoteRegistry>(channel_.channel.get(), &loop_, random_id(), retry);
+  // Every 200 ms or so from this thread, which does nothing else.
+  Status join(const SecurityOptions& security) {
+    Caller caller = caller_of(security);
+    caller.on_break = [this] {
+      if (member_) member_->broken();
+    };
+    FLUX_ASSIGN_OR_RETURN(channel_, open_coordinator(&loop_, arguments_.coordinator, caller));
+    RetryOptions once;  // the member asks again
+    once.try_timeout_ns = kTryNs;
+    once.tries_max = 1;
+    registry_ = std::make_unique<RemoteRegistry>(channel_.channel.get(), &loop_, random_id(), once);
+    ServerMemberOptions options;
+    options.coordinator = arguments_.coordinator;
+    options.first_answer_ns = kFirstAnswerNs;
+    options.join.name = arguments_.name;
+    options.join.boot = random_id();
+    options.join.address = address_;
+    options.join.host = host_name();
+    options.join.pid = static_cast<uint32_t>(::getpid());
+    member_ =
+        std::make_unique<ServerMember>(registry_.get(), &loop_, std::move(options), make_hooks());
+    member_->start();
     return Status::ok();
   }
 
-  void join() {
-    ServerJoin request;
-    request.name = arguments_.name;
-    request.boot = boot_;
-    request.address = address_;
-    request.host = host_name();
-    request.pid = static_cast<uint32_t>(::getpid());
-    registry_->join(request, [this](const Result<ServerJoinReply>& reply) {
-      if (!reply.is_ok()) return end(reply.status().with_context("cannot join the job"));
-      index_ = reply.value().server;
-      every_ns_ = reply.value().report_every_ms * kMillisecond;
-      log_->say(fmt::format("joined the job at {} as server {}", arguments_.coordinator, index_));
-      report();
-    });
+  ServerMemberHooks make_hooks() {
+    ServerMemberHooks hooks;
+    hooks.new_boot = [] { return random_id(); };
+    hooks.suspects = [this] { return jobs_.suspects(); };
+    hooks.rss_bytes = [] { return peak_rss_bytes(); };
+    hooks.heard = [this] { jobs_.heard_coordinator(); };
+    hooks.joined = [this](ServerId id) {
+      service_.set_self(id);
+      if (id == index_) return;
+      index_ = id;
+      log_->say(fmt::format("joined the job at {} as server {}", arguments_.coordinator, id));
+    };
+    hooks.forget = [this] {
+      log_->say("is no member of the job any more: forgets its replicas and joins anew");
+      service_.set_self(kNobody);
+      service_.forget_all();
+      index_ = kNobody;
+    };
+    hooks.end = [this](Status status) {
+      if (status.is_ok()) log_->say("the job is over, or has no use for this server any more");
+      end(std::move(status));
+    };
+    return hooks;
   }
 
-  void report() {
-    registry_->report(index_, boot_, [this](const Result<bool>& over) {
-      if (end_) return;
-      if (!over.is_ok()) {
-        return end(over.status().with_context(
-            fmt::format("the coordinator at {} is lost", arguments_.coordinator)));
-      }
-      if (over.value()) {
-        log_->say("the job is over");
-        return end(Status::ok());
-      }
-      loop_.post(every_ns_, [this] { report(); });
-    });
+  Caller caller_of(const SecurityOptions& security) const {
+    return {PeerRole::kServer, arguments_.name, security, arguments_.chaos, arguments_.faults, {}};
+  }
+
+  // The server of a job, as this process can build it.
+  Result<std::shared_ptr<Server>> make(const OpenJob& open) {
+    ServerLinks links;
+    links.executor = peers_->executor();
+    links.reach = [this](const std::string& address) { return peers_->reach(address); };
+    links.log = [this](const std::string& line) { log_->say(line); };
+    return make_server(open, links);
   }
 
   void end(Status status) {
@@ -111,22 +164,25 @@ class ServerProcess {
   const ServerArguments arguments_;
   RoleLog* const log_;
   const std::atomic<bool>* const stop_;
-  const uint64_t boot_ = random_id();
-  ServerJobs jobs_{make_server, &real_files()};
+  FaultFile faults_{arguments_.faults};
+  std::string obeyed_;
+  std::unique_ptr<PeerServers> peers_;  // before the jobs, which it outlives
+  ServerJobs jobs_{[this](const OpenJob& open) { return make(open); }};
   ServerService service_{&jobs_};
   std::unique_ptr<Listener> listener_;
   std::string address_;
   IoLoop loop_;
   OpenedChannel channel_;
   std::unique_ptr<RemoteRegistry> registry_;
-  uint32_t index_ = 0;
-  TimeNs every_ns_ = kSecond;
+  std::unique_ptr<ServerMember> member_;
+  ServerId index_ = kNobody;
   std::optional<Status> end_;
 };
 
 }  // namespace
 
 int server_command(const ServerArguments& arguments) {
+  end_when_out_of_memory();
   ServerArguments named = arguments;
   if (named.name.empty()) named.name = default_name("server");
   RoleLog log(named.name, true);

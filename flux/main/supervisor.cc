@@ -2,36 +2,32 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <poll.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "flux/base/executor.h"
-#include "flux/base/text.h"
 #include "flux/main/cluster_folder.h"
 #include "flux/main/job_roles.h"
 #include "flux/main/output_lock.h"
-#include "flux/platform/local_platform.h"
+#include "flux/main/restarts.h"
+#include "flux/main/role_keeper.h"
+#include "flux/platform/ssh_platform.h"
+#include "flux/rpc/address.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
 namespace {
 
 constexpr int kTickMs = 20;
-constexpr uint32_t kRestartsMax = 5;  // of one worker
-constexpr TimeNs kRestartPause = kSecond / 2;
 constexpr TimeNs kListenDeadline = 30 * kSecond;  // a coordinator that neither listens nor ends
-constexpr TimeNs kAskDeadline = 3 * kSecond;      // a coordinator that lost a server ends by itself
-constexpr TimeNs kEndDeadline = 10 * kSecond;     // ... or is killed
+constexpr TimeNs kEndDeadline = 10 * kSecond;     // a job that cannot go on, or it is killed
 constexpr TimeNs kLeaveDeadline = 10 * kSecond;   // roles after the end of the job
 constexpr TimeNs kTermDeadline = 2 * kSecond;
-constexpr int kBadInput = 2;
+constexpr uint64_t kHostsMax = 1 << 20;
 
 Result<std::string> own_program() {
   std::string path(4096, '\0');
@@ -50,13 +46,14 @@ void say(const std::string& line) {
 class Supervisor {
  public:
   Supervisor(const Job& job, const SupervisorOptions& options)
-      : job_(job), options_(options), folder_(job.output) {}
+      : job_(job), options_(options), folder_(job.output), platform_(options.run.ssh) {}
 
   Result<int> run() {
     FLUX_RETURN_IF_ERROR(prepare());
     FLUX_RETURN_IF_ERROR(start_coordinator());
-    if (coordinator_) FLUX_RETURN_IF_ERROR(start_others());
-    while (coordinator_) tick();
+    FLUX_RETURN_IF_ERROR(wait_until_it_listens());
+    if (!over_) FLUX_RETURN_IF_ERROR(start_others());
+    while (!over_) tick();
     let_others_leave();
     folder_.remove_record();
     if (!failure_.is_ok()) return failure_;
@@ -64,18 +61,14 @@ class Supervisor {
   }
 
  private:
-  struct Member {
-    std::string name;
-    bool server = false;
-    uint32_t restarts = 0;
-    std::optional<ProcessId> process;
-    TimeNs start_at = 0;  // again; 0: not to be
-  };
-
   Status prepare() {
-    FLUX_ASSIGN_OR_RETURN(program_, own_program());
+    program_ = options_.program;
+    if (program_.empty()) {
+      FLUX_ASSIGN_OR_RETURN(program_, own_program());
+    }
     FLUX_RETURN_IF_ERROR(absolute_paths(&job_));
     folder_ = ClusterFolder(job_.output);
+    FLUX_RETURN_IF_ERROR(read_hosts());
     FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(folder_.path()));
     FLUX_RETURN_IF_ERROR(folder_.make());
     for (const std::string& role : folder_.roles())
@@ -83,42 +76,68 @@ class Supervisor {
     for (const std::string& name : list_folder(folder_.sockets()))
       FLUX_RETURN_IF_ERROR(remove_all(join_path(folder_.sockets(), name)));
     folder_.remove_record();
-    return folder_.make_secret(kClusterToken).status();
+    FLUX_RETURN_IF_ERROR(remove_all(folder_.faults_file()));  // of a drill that is over
+    FLUX_RETURN_IF_ERROR(remove_all(folder_.wanted_file()));
+    listen_ =
+        options_.run.listen.empty() ? local_address(folder_, "coordinator") : options_.run.listen;
+    http_ = options_.run.http;
+    FLUX_ASSIGN_OR_RETURN(token_, folder_.make_secret(kClusterToken));
+    return Status::ok();
   }
 
-  // A Unix socket unless its path is longer than the system takes.
-  std::string listen_address(const std::string& role) const {
-    const std::string path = join_path(folder_.sockets(), role);
-    return path.size() < sizeof(sockaddr_un::sun_path) ? "unix:" + path : "tcp:127.0.0.1:0";
+  Status read_hosts() {
+    const RunArguments& run = options_.run;
+    if (run.hosts.empty()) return Status::ok();
+    FLUX_ASSIGN_OR_RETURN(const std::string text, read_whole_file(run.hosts, kHostsMax));
+    FLUX_ASSIGN_OR_RETURN(hosts_, HostList::parse(run.hosts, text));
+    if (run.listen.empty() && !hosts_.all_here())
+      return invalid("--hosts {}: other hosts must reach the coordinator: --listen tcp:HOST:PORT",
+                     run.hosts);
+    return Status::ok();
   }
 
-  std::vector<std::string> common(const std::string& role) const {
-    std::vector<std::string> words = {program_, role, "--token-file", folder_.token_file()};
-    if (!options_.run.chaos.empty()) words.insert(words.end(), {"--chaos", options_.run.chaos});
+  // --- the coordinator ---
+
+  std::vector<std::string> coordinator_words() const {
+    const RunArguments& run = options_.run;
+    std::vector<std::string> words = {program_, "coordinator", "--token-file",
+                                      folder_.token_file()};
+    if (!run.certificates.empty()) words = {program_, "coordinator", "--certs", run.certificates};
+    if (run.insecure) words.emplace_back("--insecure");
+    if (!run.chaos.empty()) words.insert(words.end(), {"--chaos", run.chaos});
+    if (run.drillable) words.insert(words.end(), {"--faults", folder_.faults_file()});
+    const uint32_t servers = keeper_ ? std::max(1U, keeper_->servers()) : run.servers;
+    const uint32_t workers = keeper_ ? std::max(1U, keeper_->workers()) : run.workers;
+    words.insert(words.end(), {run.job.job, "--listen", listen_, "--servers",
+                               std::to_string(servers), "--workers", std::to_string(workers),
+                               "--log", folder_.log_of("coordinator"), "--supervisor",
+                               std::to_string(::getpid()), "--resume-command", run.resume_command});
+    for (const std::string& set : run.job.sets) words.insert(words.end(), {"--set", set});
+    if (run.job.threads >= 0)
+      words.insert(words.end(), {"--set", fmt::format("threads={}", run.job.threads)});
+    // Only the first time: what it has trained since is not to be forgotten.
+    if (run.fresh && !listened_) words.emplace_back("--fresh");
+    if (!http_.empty()) words.insert(words.end(), {"--http", http_});
+    if (!run.summary.empty()) words.insert(words.end(), {"--summary", run.summary});
     return words;
   }
 
   Status start_coordinator() {
-    const RunArguments& run = options_.run;
-    std::vector<std::string> words = common("coordinator");
-    words.insert(words.end(),
-                 {run.job.job, "--listen", listen_address("coordinator"), "--servers",
-                  std::to_string(run.servers), "--workers", std::to_string(run.workers), "--log",
-                  folder_.log_of("coordinator"), "--supervisor", std::to_string(::getpid()),
-                  "--resume-command", run.resume_command});
-    for (const std::string& set : run.job.sets) words.insert(words.end(), {"--set", set});
-    if (run.job.threads >= 0)
-      words.insert(words.end(), {"--set", fmt::format("threads={}", run.job.threads)});
-    if (run.fresh) words.emplace_back("--fresh");
-    if (!run.http.empty()) words.insert(words.end(), {"--http", run.http});
-    if (!run.summary.empty()) words.insert(words.end(), {"--summary", run.summary});
-    FLUX_ASSIGN_OR_RETURN(coordinator_, platform_.start({"coordinator", words, ""}));
-    const int64_t pid = platform_.running().front().pid;
+    ProcessSpec spec;
+    spec.name = "coordinator";
+    spec.arguments = coordinator_words();
+    FLUX_ASSIGN_OR_RETURN(coordinator_, platform_.start(spec));
+    for (const ProcessInfo& info : platform_.running())
+      if (info.id == *coordinator_) coordinator_pid_ = info.pid;
+    return Status::ok();
+  }
+
+  Status wait_until_it_listens() {
     const TimeNs deadline = steady_now_ns() + kListenDeadline;
-    while (coordinator_) {
+    while (!over_) {
       const auto record = folder_.read_record();
-      if (record.is_ok() && record.value().pid == pid) {
-        address_ = record.value().listen;
+      if (record.is_ok() && record.value().pid == coordinator_pid_) {
+        keep_addresses(record.value());
         return Status::ok();
       }
       if (steady_now_ns() > deadline)
@@ -129,135 +148,96 @@ class Supervisor {
     return Status::ok();  // it has ended and said why
   }
 
+  // It comes back where it was first.
+  void keep_addresses(const CoordinatorRecord& record) {
+    listened_ = true;
+    address_ = record.listen;
+    const auto reached = parse_address(record.listen);
+    auto listens = parse_address(listen_);
+    if (reached.is_ok() && listens.is_ok() && !listens.value().local) {
+      listens.value().port = reached.value().port;
+      listen_ = listens.value().text();
+    }
+    const size_t host = record.http.find("://");
+    if (host != std::string::npos) http_ = record.http.substr(host + 3);
+  }
+
+  void coordinator_ended(const ProcessEnd& end) {
+    coordinator_.reset();
+    code_ = end.code;
+    const bool crashed = end.signal != 0 || end.code == kOutOfMemoryCode;
+    if (crashed && listened_ && !asked_ && failure_.is_ok()) {
+      const bool on_purpose = options_.run.drillable && end.signal != 0;
+      const auto at = on_purpose ? steady_now_ns() : coordinator_restarts_.died(steady_now_ns());
+      if (at) {
+        coordinator_at_ = *at;
+        return say(fmt::format("the coordinator ended: {}; started again", end.text()));
+      }
+    }
+    over_ = true;
+    if (crashed)
+      fail(error(Code::kUnavailable,
+                 "the coordinator was {}; run the job again to go on from its last checkpoint",
+                 end.text()));
+  }
+
   Status start_others() {
-    for (uint32_t i = 0; i < options_.run.servers; ++i)
-      members_.push_back({fmt::format("server-{}", i), true, 0, {}, 0});
-    for (uint32_t i = 0; i < options_.run.workers; ++i)
-      members_.push_back({fmt::format("worker-{}", i), false, 0, {}, 0});
-    for (Member& member : members_) FLUX_RETURN_IF_ERROR(start(&member));
-    return Status::ok();
-  }
-
-  uint32_t threads_per_worker() const {
-    if (job_.threads != 0 || job_.deterministic) return worker_threads(job_, -1);
-    return std::max(1U, std::thread::hardware_concurrency() / options_.run.workers);
-  }
-
-  Status start(Member* member) {
-    std::vector<std::string> words = common(member->server ? "server" : "worker");
-    words.insert(words.end(), {"--coordinator", address_, "--name", member->name});
-    if (member->server) words.insert(words.end(), {"--listen", listen_address(member->name)});
-    if (!member->server)
-      words.insert(words.end(), {"--threads", std::to_string(threads_per_worker())});
-    FLUX_ASSIGN_OR_RETURN(member->process,
-                          platform_.start({member->name, words, folder_.log_of(member->name)}));
-    return Status::ok();
+    RoleKeeperOptions options;
+    options.run = options_.run;
+    options.program = program_;
+    options.coordinator = address_;
+    options.token = token_;
+    options.hosts = hosts_;
+    keeper_ = std::make_unique<RoleKeeper>(job_, std::move(options), folder_, &platform_, say);
+    return keeper_->start_all();
   }
 
   void tick() {
-    for (const ProcessEnd& end : platform_.ended()) handle(end);
-    if (coordinator_ && !asked_) start_again();
-    const bool due = ask_by_ != 0 && steady_now_ns() > ask_by_;
-    if (coordinator_ && !asked_ && (due || options_.stop->load())) stop_coordinator();
-    if (coordinator_ && end_by_ != 0 && steady_now_ns() > end_by_) {
+    for (const ProcessEnd& end : platform_.ended()) {
+      if (coordinator_ && end.id == *coordinator_)
+        coordinator_ended(end);
+      else if (keeper_)
+        keeper_->handle(end);
+    }
+    if (over_) return;
+    if (!coordinator_ && steady_now_ns() >= coordinator_at_) {
+      const Status started = start_coordinator();
+      if (!started.is_ok()) {
+        fail(started);
+        over_ = true;
+        return;
+      }
+    }
+    if (keeper_ && !asked_) {
+      keeper_->tick();
+      if (!keeper_->failure().is_ok() && failure_.is_ok()) cannot_go_on(keeper_->failure());
+    }
+    end_if_due();
+    ::poll(nullptr, 0, kTickMs);
+  }
+
+  void cannot_go_on(const Status& why) {
+    fail(why);
+    end_by_ = steady_now_ns() + kEndDeadline;
+    keeper_->job_ends();
+  }
+
+  void end_if_due() {
+    if (!coordinator_) return;
+    if (!asked_ && (!failure_.is_ok() || options_.stop->load())) {
+      asked_ = true;
+      if (keeper_) keeper_->job_ends();
+      platform_.ask_to_stop(*coordinator_);
+    }
+    if (end_by_ != 0 && steady_now_ns() > end_by_) {
       say("the coordinator does not end; killed");
       platform_.kill(*coordinator_);
       end_by_ = 0;
     }
-    if (coordinator_) ::poll(nullptr, 0, kTickMs);
-  }
-
-  void start_again() {
-    for (Member& member : members_) {
-      if (member.start_at == 0 || steady_now_ns() < member.start_at) continue;
-      member.start_at = 0;
-      const Status started = start(&member);
-      if (!started.is_ok()) say(started.message());
-    }
-  }
-
-  void stop_coordinator() {
-    asked_ = true;
-    platform_.ask_to_stop(*coordinator_);
-  }
-
-  void handle(const ProcessEnd& end) {
-    if (coordinator_ && end.id == *coordinator_) {
-      coordinator_.reset();
-      code_ = end.code;
-      if (end.signal != 0)
-        fail(error(Code::kUnavailable,
-                   "the coordinator was {}; run the job again to go on from its last checkpoint",
-                   end.text()));
-      return;
-    }
-    for (Member& member : members_)
-      if (member.process == end.id) {
-        member.process.reset();
-        if (member.server)
-          lost_server(member, end);
-        else
-          lost_worker(&member, end);
-      }
   }
 
   void fail(const Status& status) {
     if (failure_.is_ok()) failure_ = status;
-  }
-
-  bool ended_well(const ProcessEnd& end) const { return end.signal == 0 && end.code == 0; }
-
-  void lost_server(const Member& member, const ProcessEnd& end) {
-    if (!coordinator_ || ended_well(end)) return;
-    const std::string what = fmt::format("{} ended: {}{}", member.name, end.text(),
-                                         end.signal == 0 ? last_line(member) : "");
-    say(what);
-    const bool refused = end.signal == 0 && end.code == kBadInput;
-    fail(error(refused ? Code::kInvalid : Code::kUnavailable,
-               "{}; the job cannot go on without its shards; run it again to go on from its last "
-               "checkpoint",
-               what));
-    if (ask_by_ != 0) return;
-    ask_by_ = steady_now_ns() + kAskDeadline;
-    end_by_ = ask_by_ + kEndDeadline;
-  }
-
-  bool any_worker() const {
-    return std::any_of(members_.begin(), members_.end(),
-                       [](const Member& m) { return !m.server && (m.process || m.start_at != 0); });
-  }
-
-  void lost_worker(Member* member, const ProcessEnd& end) {
-    if (!coordinator_ || asked_) return;
-    if (ended_well(end)) {  // the job is over, or somebody asked it to leave
-      if (any_worker()) return;
-      return say(fmt::format("{} left; no worker is here now", member->name));
-    }
-    const std::string what = fmt::format("{} ended: {}{}", member->name, end.text(),
-                                         end.signal == 0 ? last_line(*member) : "");
-    const bool refused = end.signal == 0 && end.code == kBadInput;
-    if (!refused && member->restarts < kRestartsMax) {
-      // A little later each time: what makes it end may need time to pass.
-      member->start_at = steady_now_ns() + member->restarts * kRestartPause;
-      ++member->restarts;
-      return say(fmt::format("{}; started again ({} of {})", what, member->restarts, kRestartsMax));
-    }
-    say(fmt::format("{}; not started again{}", what,
-                    refused ? "" : fmt::format(": {} times are enough", kRestartsMax)));
-    if (any_worker()) return;
-    fail(error(refused ? Code::kInvalid : Code::kUnavailable,
-               "no worker is left: {}; its lines: {}", what, folder_.log_of(member->name)));
-    stop_coordinator();
-  }
-
-  // ": the last line of its log", which says why it ended.
-  std::string last_line(const Member& member) const {
-    const auto text = read_whole_file(folder_.log_of(member.name), 64 << 20);
-    if (!text.is_ok()) return "";
-    const std::vector<std::string> lines = split(text.value(), '\n');
-    for (auto line = lines.rbegin(); line != lines.rend(); ++line)
-      if (!line->empty()) return ": " + *line;
-    return "";
   }
 
   // Roles leave by themselves when the job is over; those that do not are told, then killed.
@@ -282,13 +262,20 @@ class Supervisor {
   const SupervisorOptions options_;
   ClusterFolder folder_;
   std::string program_;
-  std::string address_;  // of the coordinator
+  std::string token_;
+  HostList hosts_;
+  std::string listen_, http_;  // of the coordinator; fixed when it has listened once
+  std::string address_;        // where others reach it
   std::unique_ptr<OutputLock> lock_;
-  LocalPlatform platform_;
+  SshPlatform platform_;
   std::optional<ProcessId> coordinator_;
-  std::vector<Member> members_;
+  int64_t coordinator_pid_ = 0;
+  Restarts coordinator_restarts_;
+  TimeNs coordinator_at_ = 0;  // to be started again
+  bool listened_ = false;
+  std::unique_ptr<RoleKeeper> keeper_;
+  bool over_ = false;
   bool asked_ = false;  // the coordinator to stop
-  TimeNs ask_by_ = 0;   // then it is asked to; 0: no hurry
   TimeNs end_by_ = 0;   // then it is killed; 0: no hurry
   int code_ = 0;
   Status failure_;

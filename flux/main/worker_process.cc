@@ -1,6 +1,8 @@
 // `flux worker`: one control loop with the agent, and a thread with its own loop for each lane.
+#include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "flux/client/remote_server.h"
 #include "flux/main/commands.h"
 #include "flux/main/job_roles.h"
+#include "flux/main/memory_watch.h"
 #include "flux/main/role_log.h"
 #include "flux/main/role_process.h"
 #include "flux/main/stop_signal.h"
@@ -22,14 +25,58 @@ namespace {
 
 constexpr TimeNs kTick = 100 * kMillisecond;
 constexpr TimeNs kCallNs = 2 * kSecond;
+constexpr TimeNs kLeaseCallNs = 5 * kSecond;
+constexpr TimeNs kAloneNs = 60 * kSecond;  // without a coordinator
 constexpr TimeNs kImpatientNs = 150 * kMillisecond;
+// Servers come back empty, at the address they had; the coordinator says when a life is over.
+constexpr TimeNs kStalePatience = 5 * kSecond;
+constexpr uint64_t kLessBytes = 32ULL << 20;  // of gradients held, when memory is short
+
+// Bytes to and from servers, those that are gone included. Threads: any.
+class Traffic {
+ public:
+  void add(const SocketChannel* socket) {
+    const std::lock_guard lock(mutex_);
+    open_.push_back(socket);
+  }
+  void remove(const SocketChannel* socket) {
+    const std::lock_guard lock(mutex_);
+    std::erase(open_, socket);
+    count(*socket, &gone_);
+  }
+  void sum(WorkerCost* cost) const {
+    const std::lock_guard lock(mutex_);
+    cost->bytes_sent = gone_.bytes_sent;
+    cost->bytes_received = gone_.bytes_received;
+    for (const SocketChannel* socket : open_) count(*socket, cost);
+  }
+
+ private:
+  static void count(const SocketChannel& socket, WorkerCost* cost) {
+    const RpcCounters counters = socket.counters();
+    cost->bytes_sent += counters.bytes_out;
+    cost->bytes_received += counters.bytes_in;
+  }
+  mutable std::mutex mutex_;
+  std::vector<const SocketChannel*> open_;
+  WorkerCost gone_;
+};
 
 // A lane's port to one server, and the channel it goes over.
 struct ReachedServer {
-  ReachedServer(OpenedChannel to, const ModelShape& shape, const RemoteServerOptions& options)
-      : opened(std::move(to)), port(opened.channel.get(), shape, options) {}
+  ReachedServer(OpenedChannel to, const ModelShape& shape, const RemoteServerOptions& options,
+                std::shared_ptr<Traffic> counted)
+      : opened(std::move(to)),
+        port(opened.channel.get(), shape, options),
+        traffic(std::move(counted)) {
+    traffic->add(opened.socket);
+  }
+  ~ReachedServer() { traffic->remove(opened.socket); }
+  ReachedServer(const ReachedServer&) = delete;
+  ReachedServer& operator=(const ReachedServer&) = delete;
   OpenedChannel opened;
   RemoteServer port;
+  std::shared_ptr<Traffic> traffic;
 };
 
 WorkerCost process_cost() {
@@ -48,12 +95,14 @@ class WorkerProcess {
     caller_.role = PeerRole::kWorker;
     caller_.name = arguments_.name;
     caller_.chaos = arguments_.chaos;
+    caller_.faults = arguments_.faults;
     FLUX_ASSIGN_OR_RETURN(caller_.security, security_options(arguments_.security));
     AgentOptions options;
     FLUX_RETURN_IF_ERROR(describe(&options));
-    FLUX_ASSIGN_OR_RETURN(channel_, open_channel(&loop_, arguments_.coordinator, caller_, 0));
+    FLUX_ASSIGN_OR_RETURN(channel_, open_coordinator(&loop_, arguments_.coordinator, caller_));
     RemoteJobOptions calls;
     calls.plain.deadline_ns = kCallNs;  // the agent asks again until `silence_ns`
+    calls.lease.deadline_ns = kLeaseCallNs;
     job_ = std::make_unique<RemoteJob>(channel_.channel.get(), &loop_, random_id(), calls);
     WorkerThreads worker(
         options, &loop_, job_.get(), [] { return std::make_unique<IoLoop>(); },
@@ -71,7 +120,8 @@ class WorkerProcess {
  private:
   Status describe(AgentOptions* options) {
     options->coordinator = "the coordinator at " + arguments_.coordinator;
-    options->silence_ns = kSilenceNs;
+    options->first_answer_ns = kFirstAnswerNs;
+    options->silence_ns = kAloneNs;
     if (!arguments_.chaos.empty()) options->repeat_ns = kImpatientNs;
     options->join.name = arguments_.name;
     options->join.boot = random_id();
@@ -98,19 +148,30 @@ class WorkerProcess {
     for (uint32_t i = 0; i < lanes.size(); ++i) {
       auto* loop = static_cast<IoLoop*>(lanes[i]);  // made so in run()
       setup.lanes[i].executor = loop;
-      for (size_t s = 0; s < reply.map.servers.size(); ++s) {
-        FLUX_ASSIGN_OR_RETURN(OpenedChannel opened,
-                              open_channel(loop, reply.map.servers[s], caller_,
-                                           (static_cast<uint64_t>(i) << 32) + s + 1));
-        const auto reached =
-            std::make_shared<ReachedServer>(std::move(opened), model_shape(role), wire);
-        reached_.push_back(reached);
-        setup.lanes[i].servers.emplace_back(reached, &reached->port);
-      }
+      setup.lanes[i].reach = reach(loop, i, model_shape(role), wire);
     }
     if (!caller_.chaos.empty()) be_impatient(&setup);
+    if (arguments_.in_flight > 0) hold_less(&setup, arguments_.in_flight);
+    setup.lane.client.session.stale_patience_ns = kStalePatience;
     setup.cost = [this] { return cost(); };
     return setup;
+  }
+
+  // Runs on the lane's thread.
+  ReachServer reach(IoLoop* loop, uint32_t lane, ModelShape shape, RemoteServerOptions wire) {
+    return [this, loop, lane, shape = std::move(shape), wire](
+               ServerId server, const std::string& address) -> std::shared_ptr<ServerPort> {
+      auto opened =
+          open_channel(loop, address, caller_, (static_cast<uint64_t>(lane) << 32) + server + 1);
+      if (!opened.is_ok()) {
+        log_->say(fmt::format("cannot reach server {} at {}: {}", server, address,
+                              opened.status().message()));
+        return nullptr;
+      }
+      const auto reached =
+          std::make_shared<ReachedServer>(std::move(opened).value(), shape, wire, traffic_);
+      return {reached, &reached->port};
+    };
   }
 
   // With faults on purpose, waiting as for a real network would only make tests slow.
@@ -119,15 +180,17 @@ class WorkerProcess {
     setup->lane.client.session.timeout_max_ns = 4 * kImpatientNs;
   }
 
+  // After it ran out of memory.
+  static void hold_less(WorkerSetup* setup, uint32_t most) {
+    LaneOptions& lane = setup->lane;
+    lane.pull_ahead = std::min(lane.pull_ahead, most);
+    lane.client.session.pushes_max = std::min(lane.client.session.pushes_max, most);
+    lane.client.session.bytes_max = std::min(lane.client.session.bytes_max, kLessBytes);
+  }
+
   WorkerCost cost() const {
     WorkerCost cost = process_cost();
-    for (const auto& weak : reached_) {
-      const auto reached = weak.lock();
-      if (!reached) continue;
-      const RpcCounters counters = reached->opened.socket->counters();
-      cost.bytes_sent += counters.bytes_out;
-      cost.bytes_received += counters.bytes_in;
-    }
+    traffic_->sum(&cost);
     return cost;
   }
 
@@ -143,12 +206,13 @@ class WorkerProcess {
   IoLoop loop_;
   OpenedChannel channel_;
   std::unique_ptr<RemoteJob> job_;
-  std::vector<std::weak_ptr<ReachedServer>> reached_;  // the lanes' own; for counters
+  const std::shared_ptr<Traffic> traffic_ = std::make_shared<Traffic>();
 };
 
 }  // namespace
 
 int worker_command(const WorkerArguments& arguments) {
+  end_when_out_of_memory();
   WorkerArguments named = arguments;
   if (named.name.empty()) named.name = default_name("worker");
   RoleLog log(named.name, true);

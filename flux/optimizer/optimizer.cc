@@ -30,15 +30,22 @@ class RuleOptimizer : public Optimizer {
   void init_state(float* state, size_t dim) const override {
     rule_.init_state(params_, state, dim);
   }
-  void update(float* weights, float* state, const float* gradient, size_t dim) const override {
-    kernels_.update(params_, weights, state, gradient, dim);
+  void update(float* weights, float* state, const float* gradient, size_t dim,
+              float lr_scale) const override {
+    kernels_.update(scaled(lr_scale), weights, state, gradient, dim);
   }
-  void update_rows(float* const* rows, const float* gradients, size_t n,
-                   size_t dim) const override {
-    kernels_.update_rows(params_, rows, gradients, n, dim);
+  void update_rows(float* const* rows, const float* gradients, size_t n, size_t dim,
+                   float lr_scale) const override {
+    kernels_.update_rows(scaled(lr_scale), rows, gradients, n, dim);
   }
 
  private:
+  RuleParams scaled(float lr_scale) const {
+    RuleParams p = params_;
+    p.lr *= lr_scale;
+    return p;
+  }
+
   const Rule& rule_;
   const RuleKernels kernels_;
   const RuleParams params_;

@@ -35,12 +35,14 @@ class Optimizer {
   // Floats of state for a vector of `dim` weights.
   virtual size_t state_size(size_t dim) const = 0;
   virtual void init_state(float* state, size_t dim) const = 0;
-  // One step on one vector.
-  virtual void update(float* weights, float* state, const float* gradient, size_t dim) const = 0;
+  // One step on one vector. The learning rate of this step is lr * lr_scale, rounded to a float; a
+  // scale of 1 changes no bit.
+  virtual void update(float* weights, float* state, const float* gradient, size_t dim,
+                      float lr_scale = 1) const = 0;
   // One step on each of n rows; row i is weights[i] (dim floats, its state right behind them) and
   // gradients + i * dim. Equal to n calls of update(); exists so that the call is paid once.
-  virtual void update_rows(float* const* rows, const float* gradients, size_t n,
-                           size_t dim) const = 0;
+  virtual void update_rows(float* const* rows, const float* gradients, size_t n, size_t dim,
+                           float lr_scale = 1) const = 0;
 };
 
 // Rules known to make_optimizer, for messages and schemas.

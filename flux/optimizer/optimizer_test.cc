@@ -57,7 +57,9 @@ class RuleTest : public testing::TestWithParam<std::string> {
   }
 
   // Many steps on n rows by `fast` and by the reference; every float must agree after each.
-  void compare(const Optimizer& fast, size_t n, size_t dim, bool special, uint64_t seed) const {
+  // Each step has another scale of the learning rate if there is more than one.
+  void compare(const Optimizer& fast, size_t n, size_t dim, bool special, uint64_t seed,
+               const std::vector<float>& scales = {1.0F}) const {
     const auto reference = make_reference_optimizer(options());
     const size_t state = fast.state_size(dim);
     ASSERT_EQ(state, reference->state_size(dim));
@@ -74,10 +76,11 @@ class RuleTest : public testing::TestWithParam<std::string> {
     for (size_t r = 0; r < n; ++r) rows[r] = a.data() + r * stride;
     for (int step = 0; step < 5; ++step) {
       for (float& g : gradients) g = draw(random, special);
-      fast.update_rows(rows.data(), gradients.data(), n, dim);
+      const float scale = scales[static_cast<size_t>(step) % scales.size()];
+      fast.update_rows(rows.data(), gradients.data(), n, dim, scale);
       for (size_t r = 0; r < n; ++r) {
         float* row = b.data() + r * stride;
-        reference->update(row, row + dim, gradients.data() + r * dim, dim);
+        reference->update(row, row + dim, gradients.data() + r * dim, dim, scale);
       }
       ASSERT_EQ(bits(a), bits(b)) << "dim " << dim << " step " << step;
     }
@@ -92,7 +95,32 @@ TEST_P(RuleTest, KernelsOfEveryWidthEqualTheReference) {
     for (size_t dim : kDims) {
       compare(*fast, 5, dim, false, dim);
       compare(*fast, 5, dim, true, dim + 1);
+      compare(*fast, 5, dim, false, dim + 2, {0.5F, 3.7F, 1.0F, 1e-3F, 1e3F});
+      compare(*fast, 5, dim, true, dim + 3, {1.41421356F, 0.1F});
     }
+  }
+}
+
+// What a scale means, by a rule that was made with the scaled learning rate.
+TEST_P(RuleTest, AScaleIsAnotherLearningRateForOneStep) {
+  const size_t dim = 19;
+  for (const float scale : {1.0F, 0.25F, 2.0F, 1.7F}) {
+    OptimizerOptions other = options();
+    other.lr *= scale;
+    const auto scaled = make(other, KernelWidth::kBest);
+    const auto plain = make(options(), KernelWidth::kBest);
+    std::vector<float> a(dim + plain->state_size(dim), 0.5F);
+    plain->init_state(a.data() + dim, dim);
+    std::vector<float> b = a, c = a, gradient(dim);
+    Random random(3);
+    for (int step = 0; step < 4; ++step) {
+      for (float& g : gradient) g = draw(random, false);
+      plain->update(a.data(), a.data() + dim, gradient.data(), dim, scale);
+      scaled->update(b.data(), b.data() + dim, gradient.data(), dim);
+      plain->update(c.data(), c.data() + dim, gradient.data(), dim);
+    }
+    EXPECT_EQ(bits(a), bits(b)) << scale;
+    EXPECT_EQ(bits(a) == bits(c), scale == 1.0F) << scale;
   }
 }
 

@@ -11,9 +11,10 @@ class Reference : public Optimizer {
  public:
   explicit Reference(const OptimizerOptions& options) : o_(options) {}
 
-  void update_rows(float* const* rows, const float* gradients, size_t n,
-                   size_t dim) const override {
-    for (size_t r = 0; r < n; ++r) update(rows[r], rows[r] + dim, gradients + r * dim, dim);
+  void update_rows(float* const* rows, const float* gradients, size_t n, size_t dim,
+                   float lr_scale) const override {
+    for (size_t r = 0; r < n; ++r)
+      update(rows[r], rows[r] + dim, gradients + r * dim, dim, lr_scale);
   }
 
  protected:
@@ -25,8 +26,10 @@ class ReferenceSgd : public Reference {
   using Reference::Reference;
   size_t state_size(size_t /*dim*/) const override { return 0; }
   void init_state(float* /*state*/, size_t /*dim*/) const override {}
-  void update(float* weights, float* /*state*/, const float* gradient, size_t dim) const override {
-    for (size_t i = 0; i < dim; ++i) weights[i] = weights[i] - o_.lr * gradient[i];
+  void update(float* weights, float* /*state*/, const float* gradient, size_t dim,
+              float lr_scale) const override {
+    const float lr = o_.lr * lr_scale;
+    for (size_t i = 0; i < dim; ++i) weights[i] = weights[i] - lr * gradient[i];
   }
 };
 
@@ -37,10 +40,12 @@ class ReferenceAdagrad : public Reference {
   void init_state(float* state, size_t dim) const override {
     for (size_t i = 0; i < dim; ++i) state[i] = o_.initial_accumulator;
   }
-  void update(float* weights, float* state, const float* gradient, size_t dim) const override {
+  void update(float* weights, float* state, const float* gradient, size_t dim,
+              float lr_scale) const override {
+    const float lr = o_.lr * lr_scale;
     for (size_t i = 0; i < dim; ++i) {
       state[i] = state[i] + gradient[i] * gradient[i];
-      weights[i] = weights[i] - o_.lr * gradient[i] / (std::sqrt(state[i]) + o_.epsilon);
+      weights[i] = weights[i] - lr * gradient[i] / (std::sqrt(state[i]) + o_.epsilon);
     }
   }
 };
@@ -54,7 +59,9 @@ class ReferenceAdam : public Reference {
     state[2 * dim] = 1.0F;
     state[2 * dim + 1] = 1.0F;
   }
-  void update(float* weights, float* state, const float* gradient, size_t dim) const override {
+  void update(float* weights, float* state, const float* gradient, size_t dim,
+              float lr_scale) const override {
+    const float lr = o_.lr * lr_scale;
     float* m = state;
     float* v = state + dim;
     float* power = state + 2 * dim;
@@ -62,7 +69,7 @@ class ReferenceAdam : public Reference {
     power[1] = power[1] * o_.beta2;
     const double c = std::sqrt(1.0 - static_cast<double>(power[1]));
     const auto step =
-        static_cast<float>(static_cast<double>(o_.lr) * c / (1.0 - static_cast<double>(power[0])));
+        static_cast<float>(static_cast<double>(lr) * c / (1.0 - static_cast<double>(power[0])));
     const auto epsilon = static_cast<float>(static_cast<double>(o_.epsilon) * c);
     for (size_t i = 0; i < dim; ++i) {
       const float g = gradient[i];

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,8 @@ namespace flux {
 namespace {
 
 constexpr int kFirstOther = 3;  // descriptors above standard error
+constexpr char kStopLine[] = "stop\n";
+constexpr size_t kInputMax = 4096;  // a pipe takes so much at once
 
 struct Descriptor {
   int fd = -1;
@@ -27,6 +30,25 @@ struct Descriptor {
     if (fd >= 0) ::close(std::exchange(fd, -1));
   }
 };
+
+// /dev/null, or the reading end of a leash.
+Status open_input(const ProcessSpec& spec, Descriptor* input, Descriptor* leash) {
+  if (!spec.leash) {
+    input->fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return input->fd < 0 ? errno_status("cannot open /dev/null", errno) : Status::ok();
+  }
+  if (spec.input.size() > kInputMax)
+    return invalid("{}: an input of {} bytes, at most {}", spec.name, spec.input.size(), kInputMax);
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_status("cannot make a pipe", errno);
+  input->fd = ends[0];
+  leash->fd = ends[1];
+  const ssize_t n = ::write(leash->fd, spec.input.data(), spec.input.size());
+  if (n != static_cast<ssize_t>(spec.input.size()))
+    return errno_status("cannot write a pipe", errno);
+  ::fcntl(leash->fd, F_SETFL, O_NONBLOCK);
+  return Status::ok();
+}
 
 // Everything that the child needs is made before the fork: between fork and exec only calls that
 // are safe in a signal handler may be made.
@@ -70,6 +92,7 @@ std::string ProcessEnd::text() const {
 }
 
 LocalPlatform::~LocalPlatform() {
+  for (const auto& [id, fd] : leashes_) ::close(fd);
   for (const auto& [id, child] : children_) ::kill(static_cast<pid_t>(child.pid), SIGKILL);
   for (const auto& [id, child] : children_)
     while (::waitpid(static_cast<pid_t>(child.pid), nullptr, 0) < 0 && errno == EINTR) {
@@ -84,8 +107,8 @@ Result<ProcessId> LocalPlatform::start(const ProcessSpec& spec) {
   plan.arguments.push_back(nullptr);
   plan.parent = ::getpid();
 
-  Descriptor input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (input.fd < 0) return errno_status("cannot open /dev/null", errno);
+  Descriptor input(-1), leash(-1);
+  FLUX_RETURN_IF_ERROR(open_input(spec, &input, &leash));
   plan.input = input.fd;
   Descriptor output(-1);
   if (!spec.log.empty()) {
@@ -110,8 +133,17 @@ Result<ProcessId> LocalPlatform::start(const ProcessSpec& spec) {
     ::waitpid(pid, nullptr, 0);
     return errno_status("cannot start " + words[0], reason);
   }
-  children_[++last_] = {last_, spec.name, pid};
+  ++last_;  // on its own: the right side of an assignment comes before the left
+  children_[last_] = {last_, spec.name, pid};
+  if (leash.fd >= 0) leashes_[last_] = std::exchange(leash.fd, -1);
   return last_;
+}
+
+void LocalPlatform::close_leash(ProcessId id) {
+  const auto leash = leashes_.find(id);
+  if (leash == leashes_.end()) return;
+  ::close(leash->second);
+  leashes_.erase(leash);
 }
 
 void LocalPlatform::signal(ProcessId id, int number) {
@@ -121,7 +153,11 @@ void LocalPlatform::signal(ProcessId id, int number) {
 }
 
 void LocalPlatform::ask_to_stop(ProcessId id) {
-  signal(id, SIGTERM);
+  const auto leash = leashes_.find(id);
+  if (leash == leashes_.end()) return signal(id, SIGTERM);
+  // A pipe that is full belongs to somebody who reads nothing: it is killed in the end.
+  const ssize_t ignored = ::write(leash->second, kStopLine, sizeof kStopLine - 1);
+  (void)ignored;
 }
 
 void LocalPlatform::kill(ProcessId id) {
@@ -132,7 +168,8 @@ std::vector<ProcessEnd> LocalPlatform::ended() {
   std::vector<ProcessEnd> ends;
   for (auto child = children_.begin(); child != children_.end();) {
     int state = 0;
-    const pid_t pid = ::waitpid(static_cast<pid_t>(child->second.pid), &state, WNOHANG);
+    struct rusage usage {};
+    const pid_t pid = ::wait4(static_cast<pid_t>(child->second.pid), &state, WNOHANG, &usage);
     if (pid == 0 || (pid < 0 && errno == EINTR)) {
       ++child;
       continue;
@@ -142,6 +179,8 @@ std::vector<ProcessEnd> LocalPlatform::ended() {
     end.name = child->second.name;
     if (pid > 0 && WIFEXITED(state)) end.code = WEXITSTATUS(state);
     if (pid > 0 && WIFSIGNALED(state)) end.signal = WTERMSIG(state);
+    if (pid > 0) end.peak_rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+    close_leash(end.id);
     ends.push_back(std::move(end));
     child = children_.erase(child);
   }

@@ -2,7 +2,7 @@
 //
 // Each leads a process group of its own, so that a Ctrl-C at the terminal reaches only the
 // supervisor, which forwards it; and each is told by the kernel to die when the supervisor dies,
-// however that happens, so that nothing is left over.
+// however that happens, so that nothing is left over. `host` of a spec is not looked at.
 // Threads: one owner, and start() always on the same thread: the kernel ties "parent died" to the
 // thread that started a child.
 #pragma once
@@ -28,7 +28,9 @@ class LocalPlatform final : public Platform {
 
  private:
   void signal(ProcessId id, int number);
+  void close_leash(ProcessId id);
   ProcessId last_ = 0;
+  std::map<ProcessId, int> leashes_;  // writing ends
   std::map<ProcessId, ProcessInfo> children_;
 };
 

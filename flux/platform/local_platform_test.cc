@@ -66,6 +66,18 @@ TEST_F(LocalPlatformTest, OutputGoesToTheLogAndExitCodesComeBack) {
   EXPECT_EQ(content(log), "out\nerr\nmore\n");
 }
 
+TEST_F(LocalPlatformTest, WhatRunsIsKnownByTheNumberThatStartGave) {
+  LocalPlatform platform;
+  const auto first = platform.start(shell("exec sleep 1000", ""));
+  const auto second = platform.start(shell("exec sleep 1000", ""));
+  ASSERT_TRUE(first.is_ok() && second.is_ok());
+  ASSERT_EQ(platform.running().size(), 2U);
+  EXPECT_EQ(platform.running()[0].id, first.value());
+  EXPECT_EQ(platform.running()[1].id, second.value());
+  platform.kill(platform.running()[1].id);
+  EXPECT_EQ(wait_for_end(&platform).id, second.value());
+}
+
 TEST_F(LocalPlatformTest, ArgumentsNeverPassThroughAShell) {
   LocalPlatform platform;
   const std::string log = in_folder("log");
@@ -92,6 +104,7 @@ TEST_F(LocalPlatformTest, StopAsksAndKillDoesNot) {
   ASSERT_TRUE(id.is_ok());
   while (content(log).find("ready") == std::string::npos) ::poll(nullptr, 0, 1);
   ASSERT_EQ(platform.running().size(), 1U);
+  EXPECT_EQ(platform.running()[0].id, id.value());
   platform.ask_to_stop(id.value());
   while (content(log).find("asked") == std::string::npos) ::poll(nullptr, 0, 1);
   EXPECT_TRUE(platform.ended().empty());

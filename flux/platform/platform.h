@@ -1,6 +1,7 @@
 // Platform: where the processes of a job run: started, watched and stopped, wherever that is.
 //
-// One interface; local processes are behind it here (local_platform.h), cluster managers later.
+// One interface; local processes (local_platform.h) and those of other hosts (ssh_platform.h) are
+// behind it.
 // Commands are argument vectors and never pass through a shell.
 // Threads: one owner. Failure: Status that names the program and the system's reason.
 #pragma once
@@ -19,6 +20,11 @@ struct ProcessSpec {
   std::string name;                    // unique among those that run: "server-0"
   std::vector<std::string> arguments;  // the first is the program's path
   std::string log;                     // file that takes its output, added to; empty: inherited
+  std::string host = "";               // where it runs; "" or "localhost": here
+  // A leash: its standard input is a pipe that begins with `input` and stays open while the
+  // platform lives. It is asked to stop by the line "stop", and must end when the pipe closes.
+  bool leash = false;
+  std::string input = "";
 };
 
 using ProcessId = uint64_t;  // of the platform, never used twice
@@ -27,8 +33,10 @@ using ProcessId = uint64_t;  // of the platform, never used twice
 struct ProcessEnd {
   ProcessId id = 0;
   std::string name;
-  int code = 0;    // exit code, if signal is 0
-  int signal = 0;  // that killed it; 0: it ended by itself
+  int code = 0;                 // exit code, if signal is 0
+  int signal = 0;               // that killed it; 0: it ended by itself
+  bool host_lost = false;       // its host cannot be reached (any more)
+  uint64_t peak_rss_bytes = 0;  // 0: not known
   // "exit code 2", "killed by signal 9 (Killed)"
   std::string text() const;
 };

@@ -57,6 +57,31 @@ const char* answer_name(Answer answer) {
   return "unknown";
 }
 
+const char* role_name(ReplicaRole role) {
+  switch (role) {
+    case ReplicaRole::kNone:
+      return "none";
+    case ReplicaRole::kPrimary:
+      return "primary";
+    case ReplicaRole::kBackup:
+      return "backup";
+    case ReplicaRole::kLearner:
+      return "learner";
+  }
+  return "unknown";
+}
+
+FollowAnswer ShardReplica::judge_follow(ShardEpoch epoch, uint64_t op) const {
+  // A replica that was to be forgotten says nothing about who serves the shard.
+  if (role_ == ReplicaRole::kNone) return FollowAnswer::kNotFollower;
+  if (role_ == ReplicaRole::kPrimary)
+    return epoch < epoch_ ? FollowAnswer::kOlderEpoch : FollowAnswer::kNotFollower;
+  if (epoch < epoch_) return FollowAnswer::kOlderEpoch;
+  if (epoch > epoch_) return FollowAnswer::kNewerEpoch;
+  if (op <= op_) return FollowAnswer::kHave;
+  return op == op_ + 1 ? FollowAnswer::kApply : FollowAnswer::kHold;
+}
+
 ShardAnswer ShardReplica::judge(const PushClaim& claim, ShardEpoch epoch) const {
   ShardAnswer result{shard_, Answer::kApplied, op_, {}};
   const auto answer = [&](Answer a) {
@@ -66,19 +91,36 @@ ShardAnswer ShardReplica::judge(const PushClaim& claim, ShardEpoch epoch) const 
   if (!well_formed(claim)) return answer(Answer::kMalformed);
   if (claim.incarnation != incarnation_) return answer(Answer::kStaleIncarnation);
   if (epoch != epoch_) return answer(Answer::kStaleEpoch);
-  if (sealed_) return answer(Answer::kNotServing);
+  if (sealed_ || role_ != ReplicaRole::kPrimary) return answer(Answer::kNotServing);
+  return answer(judge_ids(claim, &result.already));
+}
+
+Answer ShardReplica::judge_ids(const PushClaim& claim, std::vector<BatchId>* already) const {
   const uint32_t pass = claim.ids.front().block.pass;
-  if (pass < ledger_.watermark()) return answer(Answer::kDuplicate);
-  if (geometry(pass) != claim.geometry || claim.geometry == 0)
-    return answer(Answer::kStaleGeometry);
+  if (pass < ledger_.watermark()) return Answer::kDuplicate;
+  if (geometry(pass) != claim.geometry || claim.geometry == 0) return Answer::kStaleGeometry;
   for (const BatchId& id : claim.ids)
-    if (!ledger_.fits(id)) return answer(Answer::kMalformed);
+    if (!ledger_.fits(id)) return Answer::kMalformed;
   for (const BatchId& id : claim.ids)
-    if (ledger_.find(id).has_value()) result.already.push_back(id);
-  if (result.already.empty()) return result;
-  if (result.already.size() < claim.ids.size()) return answer(Answer::kPartial);
-  result.already.clear();
-  return answer(Answer::kDuplicate);
+    if (ledger_.find(id).has_value()) already->push_back(id);
+  if (already->empty()) return Answer::kApplied;
+  if (already->size() < claim.ids.size()) return Answer::kPartial;
+  already->clear();
+  return Answer::kDuplicate;
+}
+
+Answer ShardReplica::judge_forwarded(const PushClaim& claim) const {
+  if (!well_formed(claim)) return Answer::kMalformed;
+  if (claim.incarnation != incarnation_) return Answer::kStaleIncarnation;
+  std::vector<BatchId> already;
+  return judge_ids(claim, &already);
+}
+
+bool ShardReplica::agrees(uint64_t op, uint64_t stream_hash) const {
+  if (op > op_ || op + kHashesKept <= op_) return true;
+  if (op == op_) return stream_hash == stream_hash_;
+  const uint64_t known = recent_[op % kHashesKept];
+  return known == 0 || known == stream_hash;
 }
 
 uint64_t ShardReplica::commit(const PushClaim& claim, uint64_t payload_hash) {
@@ -122,6 +164,7 @@ void ShardReplica::append(OpKind kind, uint64_t content_hash) {
   ++op_;
   stream_hash_ =
       hash_pair(hash_pair(stream_hash_, content_hash), (static_cast<uint64_t>(kind) << 56) ^ op_);
+  recent_[op_ % kHashesKept] = stream_hash_;
 }
 
 void ShardReplica::encode(ByteWriter* out) const {

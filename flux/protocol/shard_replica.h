@@ -9,6 +9,7 @@
 // Threads: none inside. Failure: answers, never exceptions; nothing from the wire can break it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -30,6 +31,14 @@ struct ShardEpoch {
   uint64_t n = 0;
   auto operator<=>(const ShardEpoch&) const = default;
 };
+
+// A server process: (name, boot); see docs/design/replication.md. An index into the list of
+// servers.
+using ServerId = uint32_t;
+constexpr ServerId kNoServer = ~0U;
+
+enum class ReplicaRole : uint8_t { kNone, kPrimary, kBackup, kLearner };
+const char* role_name(ReplicaRole role);
 
 // What a write claims about the world; the shard refuses it unless all of it is exactly true.
 struct PushClaim {
@@ -58,16 +67,38 @@ struct ShardAnswer {
   Answer answer = Answer::kApplied;
   uint64_t op = 0;               // log head after the decision
   std::vector<BatchId> already;  // for kPartial
+  ShardEpoch epoch = {};         // that it was earned under; filled in by whoever sent the push
 };
 
-// One entry of the operation log.
-enum class OpKind : uint8_t { kPush = 1, kOpenPass = 2, kClosePass = 3 };
+// What a follower does with a forwarded operation.
+enum class FollowAnswer : uint8_t {
+  kApply,        // it is the next one
+  kHave,         // had it before
+  kHold,         // comes too early: keep it until the ones before are here. In an answer: there is
+                 // no room to keep it, send it again
+  kOlderEpoch,   // the sender's epoch has passed: it must step down
+  kNewerEpoch,   // the sender knows an epoch that this replica was not told yet: send again
+  kNotFollower,  // no complete backup or learner of this shard is here
+};
+
+// One entry of the operation log. kProbe is none: it asks a follower whether it has operation `op`
+// with that stream hash, and is answered when it has.
+enum class OpKind : uint8_t { kPush = 1, kOpenPass = 2, kClosePass = 3, kProbe = 4 };
+constexpr uint32_t kOpKinds = 4;
 
 class ShardReplica {
  public:
   ShardReplica() = default;
   ShardReplica(ShardId shard, uint64_t incarnation, ShardEpoch epoch)
       : shard_(shard), incarnation_(incarnation), epoch_(epoch) {}
+
+  // Pure: what a backup or learner does with operation `op` of a primary under `epoch`.
+  FollowAnswer judge_follow(ShardEpoch epoch, uint64_t op) const;
+  // Pure: whether a push that the primary applied can be applied here too. Anything but kApplied
+  // means that the two histories differ.
+  Answer judge_forwarded(const PushClaim& claim) const;
+  // False if the stream hash after operation `op` is known here and is another one.
+  bool agrees(uint64_t op, uint64_t stream_hash) const;
 
   // Pure: what would happen to this push now.
   ShardAnswer judge(const PushClaim& claim, ShardEpoch epoch) const;
@@ -86,6 +117,9 @@ class ShardReplica {
   // A new life after a load: everything sent by the former one is refused from now on.
   void set_incarnation(uint64_t incarnation) { incarnation_ = incarnation; }
   void set_epoch(ShardEpoch epoch);
+  // Only a primary serves; a new replica is one unless told otherwise.
+  void set_role(ReplicaRole role) { role_ = role; }
+  ReplicaRole role() const { return role_; }
 
   ShardId shard() const { return shard_; }
   uint64_t incarnation() const { return incarnation_; }
@@ -95,12 +129,16 @@ class ShardReplica {
   const Ledger& ledger() const { return ledger_; }
   // 0 when the pass is not open.
   uint64_t geometry(uint32_t pass) const;
+  const std::map<uint32_t, uint64_t>& passes() const { return geometry_; }  // open ones
 
   void encode(ByteWriter* out) const;
   static Result<ShardReplica> decode(ByteReader* in);
 
  private:
+  static constexpr size_t kHashesKept = 64;
   void append(OpKind kind, uint64_t content_hash);
+  // Of what is new to the ledger, or not.
+  Answer judge_ids(const PushClaim& claim, std::vector<BatchId>* already) const;
 
   ShardId shard_ = 0;
   uint64_t incarnation_ = 0;
@@ -108,8 +146,11 @@ class ShardReplica {
   uint64_t op_ = 0;           // number of the last operation
   uint64_t stream_hash_ = 0;  // over all operations so far
   bool sealed_ = false;
-  std::map<uint32_t, uint64_t> geometry_;  // open passes
+  ReplicaRole role_ = ReplicaRole::kPrimary;  // not saved: whoever loads it says
+  std::map<uint32_t, uint64_t> geometry_;     // open passes
   Ledger ledger_;
+  // Stream hashes of the last operations, by op modulo; not saved. 0: not known.
+  std::array<uint64_t, kHashesKept> recent_{};
 };
 
 }  // namespace flux

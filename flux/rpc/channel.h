@@ -54,7 +54,8 @@ struct RpcCall {
 class Channel {
  public:
   virtual ~Channel() = default;
-  // Connects on first use and again after a break; a call waits for that within its own time.
+  // Connects on first use and again after a break; a call waits for that within its own time, but
+  // not for a peer that cannot be reached.
   // Returns a number for cancel().
   virtual uint64_t call(RpcCall call) = 0;
   // Ends the call with kCancelled, soon; unknown numbers are ignored.

@@ -56,6 +56,7 @@ class ClientLink final : public std::enable_shared_from_this<ClientLink>, public
   void connect();
   void on_dialed(const Status& status, Dialer::Socket socket);
   void drop_connection();
+  bool is_impatient(const Call& call) const;
   Status receive_handshake(const FrameHeader& header);
 
   // Calls

@@ -99,13 +99,21 @@ void ClientLink::on_broken(const Status& reason) {
   ++failures_;
   if (!was_ready) AtomicRpcCounters::add(counters_->refused, 1);
   phase_ = Phase::kIdle;
+  if (was_ready && options_.on_break) loop_.post(0, options_.on_break);
   std::vector<uint64_t> over;
   for (const auto& [id, call] : calls_)
-    if (call.in_flight || refused) over.push_back(id);
+    if (call.in_flight || refused || (!was_ready && is_impatient(call))) over.push_back(id);
   std::sort(over.begin(), over.end());
-  if (refused) waiting_.clear();
+  std::erase_if(waiting_,
+                [&](uint64_t id) { return std::binary_search(over.begin(), over.end(), id); });
   if (!waiting_.empty()) connect();
   fail_all(over, refused ? Status(reason.code(), last_failure_.message()) : last_failure_);
+}
+
+// Whether a call has waited long enough for a peer that cannot be reached.
+bool ClientLink::is_impatient(const Call& call) const {
+  const TimeNs begun = call.deadline_ns - std::max<TimeNs>(call.call.timeout_ns, 0);
+  return loop_.now_ns() - begun >= options_.patience_ns;
 }
 
 // --- time ----------------------------------------------------------------------------------------

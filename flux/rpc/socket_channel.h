@@ -1,7 +1,9 @@
 // SocketChannel: a Channel over TCP or a Unix socket, plain or with TLS.
 //
 // Connects on first use; after a break it connects again, with growing pauses, as long as a call
-// waits. A call goes out inside call() if the socket takes it. At most so many calls and bytes are
+// waits. An attempt that fails fails the calls that wait for it, with kUnavailable, at once (unless
+// `patience_ns` says otherwise): who needs the peer asks again, who has another choice takes it. A
+// call goes out inside call() if the socket takes it. At most so many calls and bytes are
 // in flight; beyond that calls wait in a bounded queue, within their own time. A peer that says
 // nothing is asked (ping) and given up with a named reason.
 // Threads: those of the loop, one, destruction included; the loop outlives the channel.
@@ -10,6 +12,7 @@
 // closes the connection, which fails the other calls in flight with kUnavailable.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,10 +41,13 @@ struct SocketChannelOptions {
   uint64_t in_flight_bytes_max = 256U << 20U;  // of requests; a larger one goes alone
   uint32_t waiting_max = 4096;
   TimeNs connect_timeout_ns = 5 * kSecond;  // until the handshake is over
+  TimeNs patience_ns = 0;  // how long a call waits at least while attempts to connect fail
   TimeNs backoff_first_ns = 20 * kMillisecond;
-  TimeNs backoff_max_ns = 2 * kSecond;
+  TimeNs backoff_max_ns = 200 * kMillisecond;
   TimeNs keep_alive_ns = 10 * kSecond;          // of silence before a ping
   TimeNs keep_alive_timeout_ns = 20 * kSecond;  // for an answer to it
+  // A connection that stood has broken; in a task of the loop. May be empty.
+  std::function<void()> on_break;
 };
 
 class SocketChannel final : public Channel {

@@ -262,6 +262,9 @@ TEST(Sockets, AServerThatDiesFailsWhatIsInFlightAndIsFoundAgain) {
   SocketChannelOptions fast;
   fast.backoff_first_ns = kMillisecond;
   fast.backoff_max_ns = 10 * kMillisecond;
+  fast.patience_ns = 20 * kSecond;
+  int breaks = 0;
+  fast.on_break = [&] { ++breaks; };
   Client client(address, fast);
   const auto early = client.start(kEcho, "before anybody listens");
   client.loop.run_one_until(client.loop.now_ns() + 5 * kMillisecond);
@@ -275,6 +278,7 @@ TEST(Sockets, AServerThatDiesFailsWhatIsInFlightAndIsFoundAgain) {
     EXPECT_EQ(kept->status.message(), address + ": the peer goes away: it was stopped");
     EXPECT_EQ(server.service.closed_count(), 1U);
     server.service.release();  // a responder outlives its listener
+    EXPECT_TRUE(client.until([&] { return breaks == 1; })) << "told apart from the calls";
   }
   const Outcome nobody = client.call(kEcho, "", {}, 40 * kMillisecond);
   EXPECT_EQ(nobody.status.code(), Code::kUnavailable);
@@ -283,6 +287,43 @@ TEST(Sockets, AServerThatDiesFailsWhatIsInFlightAndIsFoundAgain) {
   Server second(options);
   EXPECT_TRUE(client.call(kEcho).status.is_ok());
   EXPECT_EQ(client.channel->counters().connections, 2U);
+}
+
+// Who cannot be reached is said at once, over and over, and found when it is there.
+TEST(Sockets, APeerThatIsNotThereFailsItsCallsAtOnce) {
+  const std::string gone = test::unix_address("nobody");
+  const std::string dead = test::unix_address("dead");
+  std::string closed_port;
+  {
+    Server server;  // TCP
+    closed_port = server.address();
+    ListenerOptions options;
+    options.addresses = {dead};
+    const Server other(options);
+  }
+  for (const std::string& address : {gone, dead, closed_port}) {
+    Client client(address);
+    // Each has 20 s; all together they take what the pauses between attempts take.
+    for (int i = 0; i < 5; ++i) {
+      const TimeNs begun = client.loop.now_ns();
+      const auto one = client.start(kEcho, "a"), two = client.start(kEcho, "b");
+      for (const auto& call : {one, two}) {
+        EXPECT_EQ(client.wait(call).status.code(), Code::kUnavailable);
+        EXPECT_NE(call->status.message().find("cannot connect"), std::string::npos)
+            << call->status.message();
+      }
+      EXPECT_LT(client.loop.now_ns() - begun, 10 * kSecond) << "not by their own time";
+    }
+    ListenerOptions options;
+    options.addresses = {address};
+    const Server server(options);
+    Outcome found;
+    for (int i = 0; i < 100 && found.count == 0; ++i) {
+      Outcome got = client.call(kEcho);
+      if (got.status.is_ok()) found = std::move(got);
+    }
+    EXPECT_EQ(found.count, 1) << address;
+  }
 }
 
 TEST(Sockets, CallsBeyondTheLimitsWaitTheirTurn) {

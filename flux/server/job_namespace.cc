@@ -1,11 +1,8 @@
 #include "flux/server/job_namespace.h"
 
-#include <algorithm>
-
 #include <sys/resource.h>
 
 #include "flux/base/key.h"
-#include "flux/checkpoint/store.h"
 
 namespace flux {
 namespace {
@@ -16,14 +13,6 @@ uint64_t expected_count(std::span<const ExpectedCount> expected, uint64_t record
   uint64_t count = 0;
   for (const ExpectedCount& part : expected) count += record < part.records ? part.repeats : 0;
   return count;
-}
-
-bool same_load(const LoadJob& a, const LoadJob& b) {
-  const auto same_shard = [](const ShardToLoad& x, const ShardToLoad& y) {
-    return x.shard == y.shard && x.name == y.name && x.bytes == y.bytes && x.hash == y.hash;
-  };
-  return a.folder == b.folder && a.number == b.number && a.closed_below == b.closed_below &&
-         std::equal(a.shards.begin(), a.shards.end(), b.shards.begin(), b.shards.end(), same_shard);
 }
 
 void add_process_figures(JobTotals* sum) {
@@ -39,7 +28,12 @@ void add_process_figures(JobTotals* sum) {
 }  // namespace
 
 JobTotals job_totals(const Server& server, bool rows, std::span<const ExpectedCount> expected) {
-  const ServerTotals totals = server.totals();
+  return job_totals(server, server.primaries().shards, rows, expected);
+}
+
+JobTotals job_totals(const Server& server, std::span<const ShardId> shards, bool rows,
+                     std::span<const ExpectedCount> expected) {
+  const ServerTotals totals = server.totals(shards);
   JobTotals sum;
   sum.rows = totals.rows;
   sum.occurrences = totals.occurrences;
@@ -50,9 +44,9 @@ JobTotals job_totals(const Server& server, bool rows, std::span<const ExpectedCo
   sum.pulls = totals.pulls;
   sum.pushes = totals.pushes;
   if (!rows) return sum;
-  sum.content_hash = server.content_hash();
+  sum.content_hash = server.content_hash(shards);
   if (expected.empty()) return sum;
-  server.for_each_row([&](Key key, uint32_t count) {
+  server.for_each_row(shards, [&](Key key, uint32_t count) {
     const uint64_t due = expected_count(expected, key & kRecordMask);
     sum.expected_seen += due;
     if (count > due) sum.doubled += count - due;
@@ -61,77 +55,68 @@ JobTotals job_totals(const Server& server, bool rows, std::span<const ExpectedCo
   return sum;
 }
 
-JobNamespace::JobNamespace(OpenJob job, std::unique_ptr<Server> server, Files* files)
-    : job_(std::move(job)), server_(std::move(server)), files_(files) {}
+JobNamespace::JobNamespace(OpenJob job, std::shared_ptr<Server> server)
+    : job_(std::move(job)), server_(std::move(server)) {}
 
-Status JobNamespace::load(const LoadJob& load) {
-  const std::lock_guard lock(load_mutex_);
-  if (loaded_ && same_load(*loaded_, load)) return load_status_;
-  if (loaded_)
-    return invalid("checkpoint {} is loaded already; to load {} open the job anew", loaded_->number,
-                   load.number);
-  loaded_ = load;
-  load_status_ = load_shards(load);
-  return load_status_;
+Result<std::vector<ShardState>> JobNamespace::assign(const Assignments& places) {
+  return server_->assign(places);
 }
 
-Status JobNamespace::load_shards(const LoadJob& load) {
-  const CheckpointStore store(load.folder, files_);
-  std::vector<ShardId> named;
-  for (const ShardToLoad& part : load.shards) named.push_back(part.shard);
-  if (named != server_->owned())
-    return error(Code::kCorrupt, "{}: {} shards to load, this server has {} others",
-                 store.path_of(load.number), named.size(), server_->owned().size());
-  for (const ShardToLoad& part : load.shards) {
-    FLUX_ASSIGN_OR_RETURN(const ShardImage image,
-                          store.read_shard(load.number, {part.name, part.bytes, part.hash}));
-    if (image.replica.shard() != part.shard)
-      return error(Code::kCorrupt, "{}: shard {} where {} is expected", part.name,
-                   image.replica.shard(), part.shard);
-    const Status status = server_->load(image);
-    if (!status.is_ok()) return status.with_context(store.path_of(load.number));
-  }
-  server_->close_below(load.closed_below);
-  return Status::ok();
+Result<std::vector<ShardState>> JobNamespace::seal(const AdminCall& call) {
+  return server_->seal(call);
 }
 
-Status JobNamespace::open_pass(uint32_t pass, uint64_t geometry) {
-  if (geometry == 0) return invalid("pass {}: a geometry's hash is never 0", pass);
-  return server_->open_pass(pass, geometry);
+void JobNamespace::copy(const AdminCall& call, ServerId target, const std::string& address,
+                        States done) {
+  server_->copy(call, target, address, std::move(done));
 }
 
-Status JobNamespace::close_below(uint32_t pass) {
-  server_->close_below(pass);
-  return Status::ok();
+Status JobNamespace::load(const AdminCall& call, const LoadJob& load) {
+  return server_->load(call, load);
 }
 
-Result<std::vector<uint32_t>> JobNamespace::marked(const BlockId& section, uint32_t blocks,
-                                                   bool any) const {
-  if (blocks > kBlocksPerSectionMax)
-    return invalid("{} blocks in a section, at most {} are possible", blocks, kBlocksPerSectionMax);
-  return any ? server_->marked_by_any(section, blocks) : server_->marked_by_all(section, blocks);
+void JobNamespace::open_pass(const AdminCall& call, uint32_t pass, uint64_t geometry, Done done) {
+  server_->open_pass(call, pass, geometry, std::move(done));
 }
 
-Status JobNamespace::mark(uint64_t geometry, std::span<const BatchId> ids, Verdict verdict) {
-  return server_->mark(geometry, ids, verdict);
+void JobNamespace::close_below(const AdminCall& call, uint32_t pass, Done done) {
+  server_->close_below(call, pass, std::move(done));
 }
 
-Status JobNamespace::void_member(uint64_t round, const BlockId& block) {
-  return server_->void_member(round, block);
+Result<std::vector<uint32_t>> JobNamespace::marked(const AdminCall& call, const BlockId& section,
+                                                   uint32_t blocks, bool any) const {
+  return server_->marked(call, section, blocks, any);
 }
 
-Result<std::vector<SavedShard>> JobNamespace::save(const std::string& folder, uint64_t number) {
-  return server_->save(folder, number);
+void JobNamespace::marked(const AdminCall& call, const BlockId& section, uint32_t blocks, bool any,
+                          std::function<void(Result<std::vector<uint32_t>>)> done) {
+  server_->marked(call, section, blocks, any, std::move(done));
 }
 
-Result<JobTotals> JobNamespace::totals(bool rows, std::span<const ExpectedCount> expected) const {
-  JobTotals sum = job_totals(*server_, rows, expected);
+void JobNamespace::mark(const AdminCall& call, uint64_t geometry, std::span<const BatchId> ids,
+                        Verdict verdict, Done done) {
+  server_->mark(call, geometry, ids, verdict, std::move(done));
+}
+
+Status JobNamespace::void_member(const AdminCall& call, uint64_t round, const BlockId& block) {
+  return server_->void_member(call, round, block);
+}
+
+Result<std::vector<SavedShard>> JobNamespace::save(const AdminCall& call, const std::string& folder,
+                                                   uint64_t number, uint64_t committed) {
+  return server_->save(call, folder, number, committed);
+}
+
+Result<JobTotals> JobNamespace::totals(const AdminCall& call, bool rows,
+                                       std::span<const ExpectedCount> expected) const {
+  FLUX_RETURN_IF_ERROR(server_->check_call(call, false));
+  JobTotals sum = job_totals(*server_, call.shards, rows, expected);
   add_process_figures(&sum);
   return sum;
 }
 
 void JobNamespace::close() {
-  server_->seal();
+  server_->close();
 }
 
 }  // namespace flux

@@ -43,16 +43,29 @@ class JobsTest : public testing::Test {
   }
   ~JobsTest() override { std::filesystem::remove_all(folder_); }
 
-  static Result<std::unique_ptr<Server>> build(const OpenJob& job) {
+  static Result<std::shared_ptr<Server>> build(const OpenJob& job) {
     if (job.name == "bad") return invalid("job.yaml: no such thing");
     ServerOptions o = test_options();
     o.incarnation = job.incarnation;
-    o.epoch = job.epoch;
-    o.owned = job.shards;
+    o.epoch = {job.term, 1};
+    o.places = job.places;
     return Server::create(o);
   }
+  static std::vector<ShardId> every_shard() { return {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}; }
   static OpenJob job(const std::string& name, uint64_t incarnation, uint64_t term = 1) {
-    return {name, {}, incarnation, {term, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}};
+    return {name, {}, incarnation, term, 0, alone(every_shard(), {term, 1})};
+  }
+  // A call about every shard that is served.
+  AdminCall of(uint64_t incarnation, uint64_t term = 1) {
+    const auto found = jobs_.find(incarnation);
+    AdminCall call;
+    if (found.is_ok()) call = found.value()->server()->primaries();
+    call.incarnation = incarnation;
+    call.term = term;
+    return call;
+  }
+  static AdminCall naming(uint64_t incarnation, uint64_t term, const std::vector<ShardId>& shards) {
+    return {incarnation, term, shards, std::vector<ShardEpoch>(shards.size(), {term, 1})};
   }
   // Calls a verb and waits for its end.
   template <typename Outcome = Status, typename Verb>
@@ -68,15 +81,16 @@ class JobsTest : public testing::Test {
     return call([&](const auto& done) { admin_.open_job(j, done); });
   }
   Status open_pass(uint64_t incarnation, uint64_t geometry = kGeometry) {
-    return call([&](const auto& done) { admin_.open_pass(incarnation, 0, geometry, done); });
+    return call([&](const auto& done) { admin_.open_pass(of(incarnation), 0, geometry, done); });
   }
-  Result<JobTotals> totals(uint64_t incarnation, std::vector<ExpectedCount> expected) {
+  Result<JobTotals> totals(uint64_t incarnation, std::vector<ExpectedCount> expected,
+                           uint64_t term = 1) {
     return call<Result<JobTotals>>(
-        [&](const auto& done) { admin_.totals(incarnation, true, expected, done); });
+        [&](const auto& done) { admin_.totals(of(incarnation, term), true, expected, done); });
   }
-  Result<std::vector<uint32_t>> marked(uint64_t incarnation, bool any) {
+  Result<std::vector<uint32_t>> marked(uint64_t incarnation, bool any, uint64_t term = 1) {
     return call<Result<std::vector<uint32_t>>>([&](const auto& done) {
-      admin_.marked(incarnation, {0, 0, 0, 0}, 1, any, done);
+      admin_.marked(of(incarnation, term), {0, 0, 0, 0}, 1, any, done);
     });
   }
   std::vector<Answer> push(uint64_t incarnation, uint32_t i) {
@@ -96,7 +110,7 @@ class JobsTest : public testing::Test {
 
   std::string folder_;
   ManualOffload offload_;
-  ServerJobs jobs_{build, &real_files()};
+  ServerJobs jobs_{build};
   LocalAdmin admin_{&jobs_, &offload_};
 };
 
@@ -124,7 +138,7 @@ TEST_F(JobsTest, OpenedAgainReplacedClosed) {
   ASSERT_TRUE(open(job("a", 2, 2)).is_ok());
   EXPECT_EQ(open(job("a", 3, 1)).code(), Code::kStale) << "a coordinator of the past";
   EXPECT_EQ(totals(1, {}).status().code(), Code::kStale);
-  EXPECT_EQ(totals(2, {}).value().rows, 0U);
+  EXPECT_EQ(totals(2, {}, 2).value().rows, 0U);
   EXPECT_EQ(open(job("bad", 9)).message(), "job.yaml: no such thing");
   // Requests of the old life.
   TestPush old(0, test_batch(0), 10, *jobs_.find(2).value()->server());
@@ -137,8 +151,9 @@ TEST_F(JobsTest, OpenedAgainReplacedClosed) {
   Status status;
   jobs_.pull({1, {}, {}, {}, nullptr}, [&](const PullReply& reply) { status = reply.status; });
   EXPECT_EQ(status.code(), Code::kStale);
+  EXPECT_EQ(call([&](const auto& done) { admin_.close_job(of(2, 1), done); }).code(), Code::kStale);
   for (int i = 0; i < 2; ++i)
-    EXPECT_TRUE(call([&](const auto& done) { admin_.close_job(2, done); }).is_ok());
+    EXPECT_TRUE(call([&](const auto& done) { admin_.close_job(of(2, 2), done); }).is_ok());
   EXPECT_TRUE(jobs_.all().empty());
 }
 
@@ -165,19 +180,21 @@ TEST_F(JobsTest, VoidAndMarkReachTheServer) {
   EXPECT_EQ(open_pass(1, 0).code(), Code::kInvalid);
   const auto mark = [&](Verdict verdict) {
     return call(
-        [&](const auto& done) { admin_.mark(1, kGeometry, {test_batch(1)}, verdict, done); });
+        [&](const auto& done) { admin_.mark(of(1), kGeometry, {test_batch(1)}, verdict, done); });
   };
   EXPECT_TRUE(mark(Verdict::kSkipped).is_ok());
   EXPECT_EQ(mark(Verdict::kLost).code(), Code::kStale);
   EXPECT_EQ(marked(1, false).value(), std::vector<uint32_t>{0b10});
   const auto gone = [&](uint64_t round) {
-    return call([&](const auto& done) { admin_.void_member(1, round, test_batch(0).block, done); });
+    return call(
+        [&](const auto& done) { admin_.void_member(of(1), round, test_batch(0).block, done); });
   };
   EXPECT_TRUE(gone(1).is_ok());
   EXPECT_EQ(gone(0).code(), Code::kInvalid);
-  EXPECT_EQ(jobs_.find(1).value()->marked({}, kBlocksPerSectionMax + 1, false).status().code(),
-            Code::kInvalid);
-  EXPECT_TRUE(call([&](const auto& done) { admin_.close_below(1, 1, done); }).is_ok());
+  EXPECT_EQ(
+      jobs_.find(1).value()->marked(of(1), {}, kBlocksPerSectionMax + 1, false).status().code(),
+      Code::kInvalid);
+  EXPECT_TRUE(call([&](const auto& done) { admin_.close_below(of(1), 1, done); }).is_ok());
   EXPECT_EQ(marked(1, false).value(), std::vector<uint32_t>{~0U});
 }
 
@@ -187,34 +204,70 @@ TEST_F(JobsTest, SavesAndLoads) {
   for (uint32_t i = 0; i < 3; ++i) EXPECT_TRUE(all_are(push(1, i), 11, Answer::kApplied));
   const uint64_t number = CheckpointStore(folder_).begin().value();
   const auto saved = call<Result<std::vector<SavedShard>>>(
-      [&](const auto& done) { admin_.save(1, folder_, number, done); });
+      [&](const auto& done) { admin_.save(of(1), folder_, number, 0, done); });
   ASSERT_TRUE(saved.is_ok()) << saved.status().message();
   const uint64_t content = totals(1, {}).value().content_hash;
-  // A second life on two servers.
-  ServerJobs other{build, &real_files()};
-  OpenJob left = job("a", 2, 2), right = left;
-  left.shards = {0, 3, 6, 9};
-  right.shards = {1, 2, 4, 5, 7, 8, 10};
-  ASSERT_TRUE(open(left).is_ok());
-  ASSERT_TRUE(other.open(right).is_ok());
-  LoadJob all = load_of(saved.value(), number);
+  // A second life on two servers: nothing is served until it is loaded and assigned.
+  ServerJobs other{build};
+  OpenJob empty = job("a", 2, 2);
+  empty.places = {};
+  ASSERT_TRUE(open(empty).is_ok());
+  ASSERT_TRUE(other.open(empty).is_ok());
+  const std::vector<ShardId> left = {0, 3, 6, 9}, right = {1, 2, 4, 5, 7, 8, 10};
+  const LoadJob all = load_of(saved.value(), number);
   LoadJob some = all, rest = all;
-  std::erase_if(some.shards, [&](const ShardToLoad& s) {
-    return !std::binary_search(left.shards.begin(), left.shards.end(), s.shard);
-  });
-  std::erase_if(rest.shards, [&](const ShardToLoad& s) {
-    return std::binary_search(left.shards.begin(), left.shards.end(), s.shard);
-  });
+  const auto is_left = [&](const ShardToLoad& s) {
+    return std::binary_search(left.begin(), left.end(), s.shard);
+  };
+  std::erase_if(some.shards, [&](const ShardToLoad& s) { return !is_left(s); });
+  std::erase_if(rest.shards, is_left);
   for (int i = 0; i < 2; ++i)
-    ASSERT_TRUE(call([&](const auto& done) { admin_.load(2, some, done); }).is_ok())
+    ASSERT_TRUE(
+        call([&](const auto& done) { admin_.load(naming(2, 2, left), some, done); }).is_ok())
         << "asked twice";
-  ASSERT_TRUE(other.find(2).value()->load(rest).is_ok());
-  EXPECT_EQ(totals(2, {}).value().content_hash +
-                other.find(2).value()->totals(true, {}).value().content_hash,
+  ASSERT_TRUE(other.find(2).value()->load(naming(2, 2, right), rest).is_ok());
+  EXPECT_TRUE(of(2).shards.empty()) << "loaded, not assigned";
+  const auto states = call<Result<std::vector<ShardState>>>([&](const auto& done) {
+    admin_.assign({2, 2, {}, {}}, alone(left, {2, 1}), done);
+  });
+  ASSERT_EQ(states.value().size(), 4U);
+  for (const ShardState& state : states.value()) {
+    EXPECT_EQ(state.role, ReplicaRole::kPrimary);
+    EXPECT_TRUE(state.complete);
+  }
+  ASSERT_TRUE(other.find(2).value()->assign(alone(right, {2, 1})).is_ok());
+  EXPECT_EQ(totals(2, {}, 2).value().content_hash +
+                job_totals(*other.find(2).value()->server(), true, {}).content_hash,
             content);
-  EXPECT_EQ(marked(2, false).value(), std::vector<uint32_t>{0b111});
-  EXPECT_EQ(call([&](const auto& done) { admin_.load(2, all, done); }).code(), Code::kInvalid)
-      << "another load needs another life";
+  EXPECT_EQ(marked(2, false, 2).value(), std::vector<uint32_t>{0b111});
+  EXPECT_EQ(call([&](const auto& done) { admin_.load(naming(2, 2, left), some, done); }).code(),
+            Code::kInvalid)
+      << "what is served is not loaded over";
+}
+
+TEST_F(JobsTest, TermsAndHoldings) {
+  const auto holdings = [&](const std::string& name, uint64_t term) {
+    return call<Result<Holdings>>([&](const auto& done) { admin_.holdings(name, term, done); });
+  };
+  EXPECT_EQ(holdings("a", 3).value().incarnation, 0U) << "nothing is here";
+  EXPECT_EQ(open(job("a", 1, 2)).code(), Code::kStale) << "a later coordinator has asked";
+  ASSERT_TRUE(open(job("a", 1, 3)).is_ok());
+  AdminCall call3 = of(1, 3);
+  ASSERT_TRUE(call([&](const auto& done) { admin_.open_pass(call3, 4, 77, done); }).is_ok());
+  const Holdings held = holdings("a", 5).value();
+  EXPECT_EQ(held.incarnation, 1U);
+  EXPECT_EQ(held.term, 5U);
+  EXPECT_EQ(held.shards.size(), 11U);
+  EXPECT_EQ(held.shards[4].op, 1U);
+  EXPECT_EQ(held.shards[4].epoch, (ShardEpoch{3, 1}));
+  EXPECT_EQ(held.passes, (std::map<uint32_t, uint64_t>{{4, 77}}));
+  EXPECT_EQ(totals(1, {}, 3).status().code(), Code::kStale) << "fenced off";
+  EXPECT_TRUE(totals(1, {}, 5).is_ok()) << "epochs stay when a coordinator takes over";
+  EXPECT_EQ(holdings("a", 4).status().code(), Code::kStale);
+  EXPECT_TRUE(holdings("b", 1).is_ok()) << "another job";
+  AdminCall wrong = of(1, 5);
+  wrong.epochs[3].n += 1;
+  EXPECT_EQ(jobs_.find(1).value()->totals(wrong, false, {}).status().code(), Code::kStale);
 }
 
 TEST_F(JobsTest, BadCheckpointsAreNamed) {
@@ -222,18 +275,21 @@ TEST_F(JobsTest, BadCheckpointsAreNamed) {
   ASSERT_TRUE(open_pass(1).is_ok());
   push(1, 0);
   const uint64_t number = CheckpointStore(folder_).begin().value();
-  const auto saved = jobs_.find(1).value()->save(folder_, number);
+  const auto saved = jobs_.find(1).value()->save(of(1), folder_, number, 0);
   const LoadJob good = load_of(saved.value(), number);
   uint64_t life = 10;
   const auto outcome = [&](const std::function<void(LoadJob*)>& change) {
     LoadJob load = good;
     change(&load);
-    EXPECT_TRUE(jobs_.open(job("a", life, life)).is_ok());
-    return jobs_.find(life++).value()->load(load);
+    OpenJob empty = job("a", life, life);
+    empty.places = {};
+    EXPECT_TRUE(jobs_.open(empty).is_ok());
+    const AdminCall call = naming(life, life, every_shard());
+    return jobs_.find(life++).value()->load(call, load);
   };
   const std::string file = (std::filesystem::path(folder_) / "000001" / good.shards[4].name);
   EXPECT_EQ(outcome([](LoadJob*) {}).code(), Code::kOk);
-  EXPECT_EQ(outcome([](LoadJob* l) { l->shards.pop_back(); }).code(), Code::kCorrupt);
+  EXPECT_EQ(outcome([](LoadJob* l) { l->shards.pop_back(); }).code(), Code::kInvalid);
   EXPECT_EQ(outcome([](LoadJob* l) { l->shards[4].hash ^= 1; }).code(), Code::kCorrupt);
   EXPECT_EQ(outcome([](LoadJob* l) { l->shards[4].bytes += 1; }).code(), Code::kCorrupt);
   EXPECT_EQ(outcome([](LoadJob* l) { l->shards[4].name = "../000001/x"; }).code(), Code::kInvalid);

@@ -10,41 +10,44 @@
 namespace flux {
 namespace {
 
-std::unique_ptr<Server> part_server(std::vector<ShardId> owned) {
+std::shared_ptr<Server> part_server(std::vector<ShardId> owned) {
   ServerOptions o = test_options();
-  o.owned = std::move(owned);
+  o.places = alone(owned);
   return make_test_server(o);
 }
 
 // Even and odd shards, sparse and dense.
 struct Halves {
-  std::unique_ptr<Server> whole = make_test_server();
-  std::unique_ptr<Server> even = part_server({0, 2, 4, 6, 8, 10});
-  std::unique_ptr<Server> odd = part_server({1, 3, 5, 7, 9});
+  std::shared_ptr<Server> whole = make_test_server();
+  std::shared_ptr<Server> even = part_server({0, 2, 4, 6, 8, 10});
+  std::shared_ptr<Server> odd = part_server({1, 3, 5, 7, 9});
 };
 
 // Sends each server its part of a push, dense ranges one by one.
 void send_parts(const std::vector<Server*>& servers, const TestPush& push) {
   for (Server* server : servers) {
     PushRequest request = push.request;
-    request.shards = server->owned();
-    request.epochs = std::span(push.epochs).first(server->owned().size());
+    const std::vector<ShardId> owned = server->primaries().shards;
+    request.shards = owned;
+    request.epochs = std::span(push.epochs).first(owned.size());
     std::vector<const float*> parts;
     for (uint32_t d = 0; d < 3; ++d)
       parts.push_back(push.dense.data() + dense_shard_begin(kParameters, d));
     request.dense = nullptr;
     request.dense_parts = parts;
     request.keys.limit = static_cast<uint32_t>(push.keys.size());
-    ASSERT_TRUE(all_are(send_push(server, request), server->owned().size(), Answer::kApplied));
+    ASSERT_TRUE(all_are(send_push(server, request), owned.size(), Answer::kApplied));
   }
 }
 
 std::vector<float> pull_all(const std::vector<Server*>& servers, const TestPush& keys) {
   std::vector<float> wide(keys.wide.size()), narrow(keys.narrow.size()), dense(kParameters);
   std::vector<float*> tables = {wide.data(), narrow.data()};
-  for (Server* server : servers)
-    server->pull({kLife, server->owned(), keys.request.keys, tables, dense.data()},
+  for (Server* server : servers) {
+    const std::vector<ShardId> owned = server->primaries().shards;
+    server->pull({kLife, owned, keys.request.keys, tables, dense.data()},
                  [](const PullReply& reply) { ASSERT_TRUE(reply.status.is_ok()); });
+  }
   wide.insert(wide.end(), narrow.begin(), narrow.end());
   wide.insert(wide.end(), dense.begin(), dense.end());
   return wide;
@@ -70,7 +73,7 @@ TEST(OwnedShards, HalvesAreTheWhole) {
   EXPECT_EQ(b.dense_examples_max, 60U);
   EXPECT_EQ(a.pushes, 6U);
   EXPECT_EQ(a.pulls, 1U);
-  EXPECT_EQ(h.odd->marked_by_all({0, 0, 0, 0}, 2), (std::vector<uint32_t>{~0U, 0b11}));
+  EXPECT_EQ(marked(*h.odd, {0, 0, 0, 0}, 2), (std::vector<uint32_t>{~0U, 0b11}));
 }
 
 TEST(OwnedShards, WhatIsElsewhereIsNamed) {
@@ -79,7 +82,7 @@ TEST(OwnedShards, WhatIsElsewhereIsNamed) {
   std::vector<Answer> answers = send_push(server.get(), push.request);
   ASSERT_EQ(answers.size(), 11U);
   for (ShardId id = 0; id < 11; ++id)
-    EXPECT_EQ(answers[id], server->owns(id) ? Answer::kApplied : Answer::kNotServing) << id;
+    EXPECT_EQ(answers[id], server->serves(id) ? Answer::kApplied : Answer::kNotServing) << id;
   std::vector<float> rows(push.wide.size());
   std::vector<float*> tables = {rows.data(), rows.data()};
   const std::vector<ShardId> wanted = {0, 7};
@@ -93,7 +96,7 @@ TEST(OwnedShards, WhatIsElsewhereIsNamed) {
 TEST(OwnedShards, NoneAtAll) {
   auto server = part_server({});
   EXPECT_EQ(server->shard_count(), 11U);
-  EXPECT_TRUE(server->owned().empty());
+  EXPECT_TRUE(server->primaries().shards.empty());
   EXPECT_EQ(server->totals().rows, 0U);
   EXPECT_FALSE(server->totals().has_dense);
   EXPECT_EQ(server->content_hash(), 0U);
@@ -102,7 +105,7 @@ TEST(OwnedShards, NoneAtAll) {
 TEST(OwnedShards, ImpossibleListsAreRefused) {
   for (const std::vector<ShardId>& owned : {std::vector<ShardId>{11}, {2, 2}, {3, 1}}) {
     ServerOptions o = test_options();
-    o.owned = owned;
+    o.places = alone(owned);
     EXPECT_EQ(Server::create(o).status().code(), Code::kInvalid);
   }
 }
@@ -181,18 +184,20 @@ TEST(Marks, EveryShardGetsTheVerdictOnce) {
   const std::vector<BatchId> ids = {test_batch(0), test_batch(5)};
   const uint64_t before = server->content_hash();
   for (int i = 0; i < 2; ++i)
-    ASSERT_TRUE(server->mark(kGeometry, ids, Verdict::kSkipped).is_ok()) << "repeats are fine";
-  EXPECT_EQ(server->marked_by_all({0, 0, 0, 0}, 2), (std::vector<uint32_t>{0b1, 0b10}));
+    ASSERT_TRUE(mark(server.get(), kGeometry, ids, Verdict::kSkipped).is_ok())
+        << "repeats are fine";
+  EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 2), (std::vector<uint32_t>{0b1, 0b10}));
   EXPECT_EQ(server->content_hash(), before);
-  const Status other = server->mark(kGeometry, ids, Verdict::kLost);
+  const Status other = mark(server.get(), kGeometry, ids, Verdict::kLost);
   EXPECT_EQ(other.code(), Code::kStale);
   EXPECT_NE(other.message().find(to_string(ids[0])), std::string::npos) << other.message();
-  EXPECT_EQ(server->mark(kGeometry, ids, Verdict::kApplied).code(), Code::kInvalid);
-  EXPECT_EQ(server->mark(kGeometry + 1, ids, Verdict::kSkipped).code(), Code::kStale);
-  EXPECT_EQ(server->mark(kGeometry, {{BatchId{{0, 0, 0, 0}, 9, 4}}}, Verdict::kLost).code(),
+  EXPECT_EQ(mark(server.get(), kGeometry, ids, Verdict::kApplied).code(), Code::kInvalid);
+  EXPECT_EQ(mark(server.get(), kGeometry + 1, ids, Verdict::kSkipped).code(), Code::kStale);
+  EXPECT_EQ(mark(server.get(), kGeometry, {BatchId{{0, 0, 0, 0}, 9, 4}}, Verdict::kLost).code(),
             Code::kStale);
-  server->close_below(1);  // every batch of a closed pass counts as applied
-  EXPECT_TRUE(server->mark(kGeometry, ids, Verdict::kSkipped).is_ok());
+  EXPECT_TRUE(
+      close_below(server.get(), 1).is_ok());  // every batch of a closed pass counts as applied
+  EXPECT_TRUE(mark(server.get(), kGeometry, ids, Verdict::kSkipped).is_ok());
 }
 
 TEST(Marks, AppliedOnSomeShardsStands) {
@@ -203,16 +208,16 @@ TEST(Marks, AppliedOnSomeShardsStands) {
   push.request.epochs = std::span(push.epochs).first(1);
   ASSERT_EQ(send_push(server.get(), push.request), std::vector<Answer>{Answer::kApplied});
   const std::vector<BatchId> ids = {test_batch(2), test_batch(3)};
-  EXPECT_TRUE(server->mark(kGeometry, ids, Verdict::kSkipped).is_ok());
-  EXPECT_EQ(server->marked_by_all({0, 0, 0, 0}, 1), std::vector<uint32_t>{0b1100});
+  EXPECT_TRUE(mark(server.get(), kGeometry, ids, Verdict::kSkipped).is_ok());
+  EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 1), std::vector<uint32_t>{0b1100});
 }
 
 TEST(Marks, AConflictLeavesNothingHalfMarked) {
   auto server = make_test_server();
   const std::vector<BatchId> lost = {test_batch(3)}, ids = {test_batch(2), test_batch(3)};
-  ASSERT_TRUE(server->mark(kGeometry, lost, Verdict::kLost).is_ok());
-  EXPECT_EQ(server->mark(kGeometry, ids, Verdict::kSkipped).code(), Code::kStale);
-  EXPECT_EQ(server->marked_by_any({0, 0, 0, 0}, 1), std::vector<uint32_t>{0b1000});
+  ASSERT_TRUE(mark(server.get(), kGeometry, lost, Verdict::kLost).is_ok());
+  EXPECT_EQ(mark(server.get(), kGeometry, ids, Verdict::kSkipped).code(), Code::kStale);
+  EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 1, true), std::vector<uint32_t>{0b1000});
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 
 namespace flux {
 
-// Each shard gets few keys of a batch: its index lines are asked for while shards before it work.
+// Each shard gets few keys of a batch: its index lines are asked for while shards before it work. A
+// shard whose lock is taken is left alone: this is only a hint.
 void Server::prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> shards,
                             size_t i) const {
   constexpr size_t kAhead = 2;
@@ -13,41 +14,45 @@ void Server::prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> sh
     if (id >= options_.shards || keys.begin == nullptr) return;  // dense, or no rows at all
     const uint32_t begin = keys.begin[id];
     const uint32_t end = keys.begin[id + 1];
-    if (!owns(id) || begin >= end || end > keys.limit) continue;
-    for (const SparseShard& table : shards_[id]->tables)
+    if (begin >= end || end > keys.limit) continue;
+    const std::unique_lock lock(slots_[id]->mutex, std::try_to_lock);
+    if (!lock.owns_lock()) continue;
+    for (const SparseShard& table : slots_[id]->rows.tables)
       table.prefetch({keys.keys + begin, end - begin});
   }
 }
 
-void Server::pull_dense(const PullRequest& request, const Shard& shard) const {
-  const uint32_t d = shard.replica.shard() - options_.shards;
-  float* out = request.dense == nullptr ? nullptr : request.dense + shard.dense_begin;
-  if (!request.dense_parts.empty())
-    out = d < request.dense_parts.size() ? request.dense_parts[d] : nullptr;
-  if (out == nullptr) return;
-  const std::lock_guard lock(shard.mutex);
-  shard.dense->pull(out);
+Status Server::pull_one(const PullRequest& request, ShardId id, TimeNs now) const {
+  const ShardSlot& slot = *slots_[id];
+  const std::lock_guard lock(slot.mutex);
+  if (!is_serving(slot, now)) return error(Code::kUnavailable, "shard {} is not served here", id);
+  if (slot.rows.dense) {
+    const uint32_t d = id - options_.shards;
+    float* out = request.dense == nullptr ? nullptr : request.dense + dense_begin(id);
+    if (!request.dense_parts.empty())
+      out = d < request.dense_parts.size() ? request.dense_parts[d] : nullptr;
+    if (out != nullptr) slot.rows.dense->pull(out);
+    return Status::ok();
+  }
+  const uint32_t begin = request.keys.begin[id];
+  const uint32_t n = request.keys.begin[id + 1] - begin;
+  if (n == 0) return Status::ok();
+  for (size_t t = 0; t < slot.rows.tables.size(); ++t)
+    slot.rows.tables[t].pull({request.keys.keys + begin, n},
+                             request.tables[t] + static_cast<size_t>(begin) * dims_[t]);
+  return Status::ok();
 }
 
 void Server::pull(const PullRequest& request, std::function<void(const PullReply&)> done) {
   pulls_.fetch_add(1, std::memory_order_relaxed);
+  const TimeNs now = replicator_.now_ns();
   PullReply reply;
   reply.status = check_pull(request);
+  if (reply.status.is_ok() && closed_)
+    reply.status = error(Code::kUnavailable, "this job is closed here");
   for (size_t i = 0; reply.status.is_ok() && i < request.shards.size(); ++i) {
-    const ShardId id = request.shards[i];
     prefetch_ahead(request.keys, request.shards, i);
-    const Shard& shard = *shards_[id];
-    if (shard.dense) {
-      pull_dense(request, shard);
-      continue;
-    }
-    const uint32_t begin = request.keys.begin[id];
-    const uint32_t n = request.keys.begin[id + 1] - begin;
-    if (n == 0) continue;
-    const std::lock_guard lock(shard.mutex);
-    for (size_t t = 0; t < shard.tables.size(); ++t)
-      shard.tables[t].pull({request.keys.keys + begin, n},
-                           request.tables[t] + static_cast<size_t>(begin) * dims_[t]);
+    reply.status = pull_one(request, request.shards[i], now);
   }
   done(reply);
 }

@@ -1,64 +1,105 @@
-// The verb push: judge, apply and commit, shard by shard, each inside its lock.
-#include "flux/base/hash.h"
+// The verb push: judge, apply and commit, shard by shard, each inside its lock; then forward.
+#include "flux/base/kill_point.h"
 #include "flux/server/server.h"
 
 namespace flux {
 
-uint64_t Server::payload_hash(const PushRequest& request, const Shard& shard) const {
-  if (request.claim.verdict != Verdict::kApplied) return 0;
-  if (shard.dense) return hash_bytes(dense_of(request, shard), shard.dense_size * sizeof(float));
-  const uint32_t begin = request.keys.begin[shard.replica.shard()];
-  const uint32_t n = request.keys.begin[shard.replica.shard() + 1] - begin;
-  if (n == 0) return 0;
-  uint64_t h = hash_bytes(request.keys.keys + begin, n * sizeof(uint64_t));
-  h = hash_bytes(request.counts + begin, n * sizeof(uint32_t), h);
-  for (size_t t = 0; t < dims_.size(); ++t)
-    h = hash_bytes(request.tables[t] + static_cast<size_t>(begin) * dims_[t],
-                   static_cast<size_t>(n) * dims_[t] * sizeof(float), h);
-  return h;
-}
-
 std::optional<Answer> Server::refuse(const PushRequest& request, ShardId id) const {
-  if (id >= shards_.size()) return Answer::kMalformed;
-  if (!owns(id)) return Answer::kNotServing;
+  if (id >= slots_.size()) return Answer::kMalformed;
+  if (closed_) return Answer::kNotServing;
   if (request.epochs.size() != request.shards.size()) return Answer::kMalformed;
   if (!gradient_is_good(request, id)) return Answer::kMalformed;
   return std::nullopt;
 }
 
-ShardAnswer Server::push_one(const PushRequest& request, size_t i) {
+void Server::apply_rows(ShardSlot* slot, const PushRequest& request, ShardId id) const {
+  if (request.claim.verdict != Verdict::kApplied) return;
+  if (slot->rows.dense) {
+    slot->rows.dense->push(dense_of(request, id), request.examples, request.lr_scale);
+    return;
+  }
+  const uint32_t begin = request.keys.begin[id];
+  const uint32_t n = request.keys.begin[id + 1] - begin;
+  for (size_t t = 0; t < slot->rows.tables.size() && n > 0; ++t)
+    slot->rows.tables[t].push({request.keys.keys + begin, n},
+                              request.tables[t] + static_cast<size_t>(begin) * dims_[t],
+                              request.counts + begin, request.lr_scale);
+}
+
+void Server::forward_last(ShardSlot* slot, uint64_t bytes, Outbox* outbox) {
+  const ShardReplica& replica = slot->replica;
+  if (slot->backup.peer)
+    outbox->add(&slot->backup, true, replica.shard(), replica.epoch(), replica.op(),
+                replica.stream_hash(), bytes);
+  if (slot->learner.peer)
+    outbox->add(&slot->learner, false, replica.shard(), replica.epoch(), replica.op(),
+                replica.stream_hash(), bytes);
+}
+
+ShardAnswer Server::push_one(const PushRequest& request, size_t i, TimeNs now, Outbox* outbox) {
   const ShardId id = request.shards[i];
   if (const auto refused = refuse(request, id)) return {id, *refused, 0, {}};
-  Shard& shard = *shards_[id];
-  const uint64_t hash = payload_hash(request, shard);
-  const std::lock_guard lock(shard.mutex);
-  ShardAnswer answer = shard.replica.judge(request.claim, request.epochs[i]);
-  if (answer.answer != Answer::kApplied) return answer;
-  if (request.claim.verdict == Verdict::kApplied) {
-    if (shard.dense) {
-      shard.dense->push(dense_of(request, shard), request.examples);
-    } else if (const uint32_t begin = request.keys.begin[id]; true) {
-      const uint32_t n = request.keys.begin[id + 1] - begin;
-      for (size_t t = 0; t < shard.tables.size() && n > 0; ++t)
-        shard.tables[t].push({request.keys.keys + begin, n},
-                             request.tables[t] + static_cast<size_t>(begin) * dims_[t],
-                             request.counts + begin);
-    }
+  ShardSlot& slot = *slots_[id];
+  const uint64_t hash = payload_hash(request, id);
+  const std::lock_guard lock(slot.mutex);
+  if (slot.replica.role() == ReplicaRole::kNone) return {id, Answer::kNotServing, 0, {}};
+  ShardAnswer answer = slot.replica.judge(request.claim, request.epochs[i]);
+  const bool has_it = answer.answer == Answer::kApplied || answer.answer == Answer::kDuplicate;
+  if (has_it && !is_serving(slot, now)) {
+    answer.answer = Answer::kNotServing;
+    return answer;
   }
-  answer.op = shard.replica.commit(request.claim, hash);
+  if (answer.answer == Answer::kDuplicate && slot.backup.peer)
+    outbox->wait_for_head(slot.backup, id);
+  if (answer.answer != Answer::kApplied) return answer;
+  kill_point(KillPoint::kBeforeApply);
+  apply_rows(&slot, request, id);
+  kill_point(KillPoint::kAfterApply);
+  answer.op = slot.replica.commit(request.claim, hash);
+  kill_point(KillPoint::kAfterCommit);
+  if (slot.backup.peer || slot.learner.peer)
+    forward_last(&slot, gradient_bytes(request, id), outbox);
   return answer;
 }
 
 void Server::push(const PushRequest& request, std::function<void(const PushReply&)> done) {
   pushes_.fetch_add(1, std::memory_order_relaxed);
   if (request.step != nullptr) return push_sync(request, std::move(done));
+  const bool full = replicator_.full();
+  const TimeNs now = replicator_.now_ns();
+  Outbox outbox(&replicator_);
   PushReply reply;
   reply.answers.reserve(request.shards.size());
   for (size_t i = 0; i < request.shards.size(); ++i) {
+    if (full) {
+      reply.answers.push_back({request.shards[i], Answer::kNotServing, 0, {}});
+      continue;
+    }
     prefetch_ahead(request.keys, request.shards, i);
-    reply.answers.push_back(push_one(request, i));
+    reply.answers.push_back(push_one(request, i, now, &outbox));
   }
+  ReplicateRequest forward;
+  if (outbox.has_forwards()) {
+    forward.push = with_memory(request);
+    kill_point(KillPoint::kBeforeForward);
+  }
+  const ReceiptPtr receipt = replicator_.send(&outbox, forward);
+  if (receipt) {
+    kill_point(KillPoint::kAfterForward);
+    reply.receipt = replicator_.receipts().number(receipt);
+  }
+  kill_point(KillPoint::kBeforeReply);
   done(reply);
+  kill_point(KillPoint::kAfterReply);
+}
+
+void Server::confirm(uint64_t incarnation, uint64_t receipt, std::function<void(Status)> done) {
+  if (incarnation != options_.incarnation)
+    return done(error(Code::kStale, "confirm of another incarnation"));
+  replicator_.receipts().confirm(receipt, [done = std::move(done)](const Status& status) {
+    kill_point(KillPoint::kBeforeConfirm);
+    done(status);
+  });
 }
 
 }  // namespace flux

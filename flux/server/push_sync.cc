@@ -1,7 +1,8 @@
 // The verb push in sync mode: a push waits at each shard until its step is complete; whoever
 // completes it applies the merged step and answers everybody. Also what completes steps otherwise.
+#include "flux/api/lr_scale.h"
+#include "flux/server/pour_batch.h"
 #include "flux/server/server.h"
-#include "flux/server/sync_merger.h"
 
 namespace flux {
 
@@ -22,6 +23,7 @@ struct Server::SyncPush {
     request.dense_parts = dense_parts;
     request.step = &step;
     reply.answers.resize(shards.size());
+    backups.resize(shards.size());
   }
   SyncPush(const SyncPush&) = delete;
 
@@ -32,17 +34,26 @@ struct Server::SyncPush {
   std::vector<const float*> dense_parts;
   SyncStep step;
   std::function<void(const PushReply&)> done;
-  PushReply reply;              // each answer is written once, by whoever holds its shard's step
+  // Each answer is written once, by whoever holds its shard's step, and with it the backup that
+  // follows the shard, if it has to be waited for.
+  PushReply reply;
+  std::vector<Follower> backups;
   std::atomic<size_t> missing;  // answers
   uint64_t bytes = 0;
 };
 
-uint64_t Server::gradient_bytes(const PushRequest& request, ShardId id) const {
-  const Shard& shard = *shards_[id];
-  if (shard.dense) return shard.dense_size * sizeof(float);
-  uint64_t row = sizeof(Key) + sizeof(uint32_t);
-  for (const uint32_t dim : dims_) row += dim * sizeof(float);
-  return (request.keys.begin[id + 1] - request.keys.begin[id]) * row;
+namespace {
+
+bool has_it(const ShardAnswer& answer) {
+  return answer.answer == Answer::kApplied || answer.answer == Answer::kDuplicate;
+}
+
+}  // namespace
+
+// With the lock of its shard held.
+void Server::note_backup(const ShardSlot& slot, const SyncPour::Reply& reply) {
+  if (!slot.backup.peer || !has_it(reply.answer)) return;
+  static_cast<SyncPush*>(reply.ticket.push.get())->backups[reply.ticket.place] = slot.backup;
 }
 
 void Server::push_sync(const PushRequest& request, std::function<void(const PushReply&)> done) {
@@ -53,80 +64,109 @@ void Server::push_sync(const PushRequest& request, std::function<void(const Push
     if (!refused.back()) push->bytes += gradient_bytes(push->request, id);
   }
   const uint64_t held = sync_bytes_.fetch_add(push->bytes, std::memory_order_relaxed);
-  const bool full = held > 0 && held + push->bytes > options_.sync_bytes_max;
-  SyncMerger merger(dims_);
-  SyncPushes finished;
+  const bool full =
+      (held > 0 && held + push->bytes > options_.sync_bytes_max) || replicator_.full();
+  const TimeNs now = replicator_.now_ns();
+  PourBatch batch(&replicator_, dims_, options_.shards, shard_count());
+  Replies answers;
   for (size_t i = 0; i < push->shards.size(); ++i) {
     const ShardId id = push->shards[i];
     if (refused[i] || full) {
-      settle({{push, i}, {id, refused[i].value_or(Answer::kNotServing), 0, {}}}, &finished);
+      answers.push_back({{push, i}, {id, refused[i].value_or(Answer::kNotServing), 0, {}}});
     } else {
-      push_sync_shard(push, i, &merger, &finished);
+      push_sync_shard(push, i, now, &batch, &answers);
     }
   }
-  if (push->shards.empty()) finished.push_back(push);
-  finish(finished);
+  settle_all(answers, &batch);
+  if (push->shards.empty()) finish({push});
 }
 
-void Server::push_sync_shard(const std::shared_ptr<SyncPush>& push, size_t i, SyncMerger* merger,
-                             SyncPushes* finished) {
-  Shard& shard = *shards_[push->shards[i]];
-  std::vector<SyncPour::Reply> answers;
-  {
-    const std::lock_guard lock(shard.mutex);
-    const SyncArrival arrival{
-        &push->request.claim, push->epochs[i], &push->step, push->request.examples, {push, i}};
-    auto answer = shard.reservoir.arrive(shard.replica, arrival);
-    if (answer) {
-      answers.push_back({{push, i}, std::move(*answer)});
-    } else {
-      pour_all(&shard, merger, &answers);
-    }
+void Server::push_sync_shard(const std::shared_ptr<SyncPush>& push, size_t i, TimeNs now,
+                             PourBatch* batch, Replies* answers) {
+  const ShardId id = push->shards[i];
+  ShardSlot& slot = *slots_[id];
+  const std::lock_guard lock(slot.mutex);
+  if (!is_serving(slot, now)) {
+    // What is wrong with the claim comes first, as if it were served.
+    ShardAnswer judged = slot.replica.judge(push->request.claim, push->epochs[i]);
+    if (has_it(judged) || judged.answer == Answer::kPartial) judged.answer = Answer::kNotServing;
+    if (slot.replica.role() == ReplicaRole::kNone) judged = {id, Answer::kNotServing, 0, {}};
+    answers->push_back({{push, i}, std::move(judged)});
+    return;
   }
-  for (const SyncPour::Reply& reply : answers) settle(reply, finished);
+  const SyncArrival arrival{
+      &push->request.claim, push->epochs[i], &push->step, push->request.examples, {push, i}};
+  auto answer = slot.reservoir.arrive(slot.replica, arrival);
+  if (answer) {
+    answers->push_back({{push, i}, std::move(*answer)});
+    note_backup(slot, answers->back());
+  } else {
+    pour_all(&slot, batch, answers);
+  }
 }
 
-void Server::pour_all(Shard* shard, SyncMerger* merger, std::vector<SyncPour::Reply>* answers) {
+void Server::pour_all(ShardSlot* slot, PourBatch* batch, Replies* answers) {
   SyncPour pour;
-  while (shard->reservoir.next_pour(shard->replica, &pour)) {
-    const uint64_t op = pour.shares.empty() ? 0 : apply_pour(shard, pour, merger);
+  while (slot->reservoir.next_pour(slot->replica, &pour)) {
+    const uint64_t op = pour.shares.empty() ? 0 : apply_pour(slot, pour, batch);
     for (SyncPour::Reply& reply : pour.answers) {
       if (reply.answer.answer == Answer::kApplied) reply.answer.op = op;
+      note_backup(*slot, reply);
       answers->push_back(std::move(reply));
     }
   }
 }
 
-uint64_t Server::apply_pour(Shard* shard, const SyncPour& pour, SyncMerger* merger) {
+uint64_t Server::apply_pour(ShardSlot* slot, const SyncPour& pour, PourBatch* batch) {
   const auto request_of = [](const SyncPour::Share& share) -> const PushRequest& {
     return static_cast<const SyncPush*>(share.ticket.push.get())->request;
   };
-  if (shard->dense) {
-    uint64_t examples = 0;
-    merger->begin_dense(shard->dense_size);
-    for (const SyncPour::Share& share : pour.shares) {
-      merger->add_dense(dense_of(request_of(share), *shard), share.weight);
-      examples += share.examples;
-    }
-    shard->dense->push(merger->dense(), examples);
-    return shard->replica.commit(pour.claim, merger->dense_hash());
+  const ShardId id = slot->replica.shard();
+  const bool followed = slot->backup.peer || slot->learner.peer;
+  SyncMerger& merger = batch->merger();
+  uint64_t examples = 0;
+  LrScaleMean mean;
+  for (const SyncPour::Share& share : pour.shares) {
+    examples += share.examples;
+    mean.add(request_of(share).lr_scale, share.examples);
   }
-  const ShardId id = shard->replica.shard();
+  const float scale = mean.value();
+  if (slot->rows.dense) {
+    const uint64_t size = dense_size(id);
+    merger.begin_dense(size);
+    for (const SyncPour::Share& share : pour.shares)
+      merger.add_dense(dense_of(request_of(share), id), share.weight);
+    slot->rows.dense->push(merger.dense(), examples, scale);
+    const uint64_t op = slot->replica.commit(pour.claim, with_lr_scale(merger.dense_hash(), scale));
+    if (followed)
+      forward_last(slot, size * sizeof(float),
+                   batch->add_dense(pour.claim, {examples, scale}, id, size));
+    return op;
+  }
   size_t keys_max = 0;
   for (const SyncPour::Share& share : pour.shares) {
     const ShardedKeys& keys = request_of(share).keys;
     keys_max += keys.begin[id + 1] - keys.begin[id];
   }
-  merger->begin_rows(keys_max);
+  merger.begin_rows(keys_max);
   for (const SyncPour::Share& share : pour.shares) {
     const PushRequest& request = request_of(share);
     const uint32_t begin = request.keys.begin[id];
-    merger->add_rows({request.keys.keys + begin, request.keys.begin[id + 1] - begin},
-                     request.counts + begin, request.tables, begin, share.weight);
+    merger.add_rows({request.keys.keys + begin, request.keys.begin[id + 1] - begin},
+                    request.counts + begin, request.tables, begin, share.weight);
   }
-  for (size_t t = 0; t < shard->tables.size() && keys_max > 0; ++t)
-    shard->tables[t].push(merger->keys(), merger->table(t), merger->counts());
-  return shard->replica.commit(pour.claim, merger->rows_hash());
+  for (size_t t = 0; t < slot->rows.tables.size() && keys_max > 0; ++t)
+    slot->rows.tables[t].push(merger.keys(), merger.table(t), merger.counts(), scale);
+  const bool empty = merger.keys().empty();
+  const uint64_t op = slot->replica.commit(
+      pour.claim, empty ? merger.rows_hash() : with_lr_scale(merger.rows_hash(), scale));
+  if (followed) {
+    uint64_t row = sizeof(Key) + sizeof(uint32_t);
+    for (const uint32_t dim : dims_) row += dim * sizeof(float);
+    forward_last(slot, merger.keys().size() * row,
+                 batch->add_rows(pour.claim, {examples, scale}, id));
+  }
+  return op;
 }
 
 void Server::settle(const SyncPour::Reply& reply, SyncPushes* finished) {
@@ -137,46 +177,64 @@ void Server::settle(const SyncPour::Reply& reply, SyncPushes* finished) {
   finished->push_back(std::move(push));
 }
 
+// Forwards first: a receipt waits for them.
+void Server::settle_all(const Replies& answers, PourBatch* batch) {
+  if (batch != nullptr) batch->send();
+  SyncPushes finished;
+  for (const SyncPour::Reply& reply : answers) settle(reply, &finished);
+  finish(finished);
+}
+
 void Server::finish(const SyncPushes& finished) {
   for (const std::shared_ptr<SyncPush>& push : finished) {
     sync_bytes_.fetch_sub(push->bytes, std::memory_order_relaxed);
+    Outbox outbox(&replicator_);
+    for (size_t i = 0; i < push->backups.size(); ++i)
+      if (push->backups[i].peer) outbox.wait_for_head(push->backups[i], push->shards[i]);
+    const ReceiptPtr receipt = replicator_.send(&outbox, {});
+    if (receipt) push->reply.receipt = replicator_.receipts().number(receipt);
     const auto done = std::move(push->done);
     done(push->reply);
   }
 }
 
-void Server::change_shards(const std::function<void(Shard*, Replies*)>& change) {
-  SyncMerger merger(dims_);
-  SyncPushes finished;
-  for (const ShardId id : owned_) {
-    Replies answers;
-    {
-      const std::lock_guard lock(shards_[id]->mutex);
-      change(shards_[id].get(), &answers);
-      pour_all(shards_[id].get(), &merger, &answers);
-    }
-    for (const SyncPour::Reply& reply : answers) settle(reply, &finished);
+void Server::change_shards(std::span<const ShardId> shards,
+                           const std::function<void(ShardSlot*, Replies*)>& change) {
+  PourBatch batch(&replicator_, dims_, options_.shards, shard_count());
+  Replies answers;
+  for (const ShardId id : shards) {
+    const std::lock_guard lock(slots_[id]->mutex);
+    change(slots_[id].get(), &answers);
+    pour_all(slots_[id].get(), &batch, &answers);
   }
-  finish(finished);
+  settle_all(answers, &batch);
 }
 
-Status Server::void_member(uint64_t round, const BlockId& block) {
+Status Server::void_member(const AdminCall& call, uint64_t round, const BlockId& block) {
   if (round == 0) return invalid("{}: there is no round 0", to_string(block));
-  change_shards([&](Shard* shard, Replies*) { shard->reservoir.void_member(round, block); });
+  FLUX_RETURN_IF_ERROR(check_call(call, true));
+  change_shards(call.shards,
+                [&](ShardSlot* slot, Replies*) { slot->reservoir.void_member(round, block); });
   return Status::ok();
 }
 
-void Server::seal() {
-  change_shards([](Shard* shard, Replies* answers) {
-    shard->replica.seal();
-    *answers = shard->reservoir.clear(shard->replica, Answer::kNotServing);
-  });
+void Server::close() {
+  closed_ = true;
+  Replies answers;
+  for (const auto& slot : slots_) {
+    const std::lock_guard lock(slot->mutex);
+    for (SyncPour::Reply& reply : slot->reservoir.clear(slot->replica, Answer::kNotServing))
+      answers.push_back(std::move(reply));
+  }
+  settle_all(answers, nullptr);
+  give_up_waits();
+  drop_held();
 }
 
 std::string Server::sync_waits() const {
-  for (const ShardId id : owned_) {
-    const std::lock_guard lock(shards_[id]->mutex);
-    std::string text = shards_[id]->reservoir.waits_for(shards_[id]->replica);
+  for (const auto& slot : slots_) {
+    const std::lock_guard lock(slot->mutex);
+    std::string text = slot->reservoir.waits_for(slot->replica);
     if (!text.empty()) return text;
   }
   return "";

@@ -56,7 +56,7 @@ std::vector<float> dense_of(Server* server) {
   std::vector<float> dense(server->options().parameters);
   const ShardedKeys none;
   std::vector<ShardId> shards;
-  for (const ShardId id : server->owned())
+  for (const ShardId id : server->primaries().shards)
     if (id >= kShards) shards.push_back(id);
   server->pull({kLife, shards, none, {}, dense.data()},
                [](const PullReply& reply) { EXPECT_TRUE(reply.status.is_ok()); });
@@ -116,6 +116,15 @@ TEST_P(SyncRule, OneStepIsOnePushOfTheMean) {
   for (uint32_t n = 0; n < 4; ++n) {
     const Step step(5, n, *server);
     std::vector<Outcome> outcomes(5);
+    // All alike, or a mean over the examples of the members.
+    double scaled = 0, examples = 0;
+    for (uint32_t m = 0; m < 5; ++m) {
+      PushRequest& request = step.pushes[m]->request;
+      request.lr_scale = n == 3 ? 0.5F + static_cast<float>(m) : n == 2 ? 3.0F : 1.0F;
+      scaled += double{request.lr_scale} * static_cast<double>(request.examples);
+      examples += static_cast<double>(request.examples);
+    }
+    const auto scale = static_cast<float>(scaled / examples);
     for (uint32_t m = 0; m < 5; ++m) {
       EXPECT_EQ(outcomes[0].calls, 0);
       push(server.get(), step[m], &outcomes[m]);
@@ -125,9 +134,9 @@ TEST_P(SyncRule, OneStepIsOnePushOfTheMean) {
       EXPECT_TRUE(all_are(o.answers, server->shard_count(), Answer::kApplied));
     }
     const Mean mean(step);
-    wide.push(mean.keys, mean.wide.data(), mean.counts.data());
-    narrow.push(mean.keys, mean.narrow.data(), mean.counts.data());
-    rule->update(weights.data(), state.data(), mean.dense.data(), 3000);
+    wide.push(mean.keys, mean.wide.data(), mean.counts.data(), scale);
+    narrow.push(mean.keys, mean.narrow.data(), mean.counts.data(), scale);
+    rule->update(weights.data(), state.data(), mean.dense.data(), 3000, scale);
     for (const uint32_t count : mean.counts) occurrences += count;
   }
   EXPECT_EQ(server->totals().occurrences[0], occurrences);
@@ -178,7 +187,7 @@ TEST(PushSync, TheBitsDoNotDependOnWhoComesFirst) {
     const uint64_t hash = server->content_hash();
     if (first == 0) first = hash;
     EXPECT_EQ(hash, first);
-    EXPECT_EQ(server->marked_by_all({0, 0, 0, 0}, 4), std::vector<uint32_t>(4, 0b111));
+    EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 4), std::vector<uint32_t>(4, 0b111));
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
@@ -241,13 +250,13 @@ TEST(PushSync, AVoidedMember) {
   Outcome a, c, dead, next;
   push(server.get(), step[0], &a);
   push(server.get(), step[2], &c);
-  ASSERT_TRUE(server->void_member(1, member_batch(1, 0).block).is_ok());
+  ASSERT_TRUE(void_member(server.get(), 1, member_batch(1, 0).block).is_ok());
   EXPECT_TRUE(all_are(a.answers, 11, Answer::kApplied));
   EXPECT_TRUE(all_are(c.answers, 11, Answer::kApplied));
   push(server.get(), step[1], &dead);
   EXPECT_TRUE(all_are(dead.answers, 11, Answer::kStaleRound));
-  EXPECT_EQ(server->marked_by_any({0, 0, 0, 0}, 3), (std::vector<uint32_t>{1, 0, 1}));
-  EXPECT_EQ(server->void_member(0, member_batch(1, 0).block).code(), Code::kInvalid);
+  EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 3, true), (std::vector<uint32_t>{1, 0, 1}));
+  EXPECT_EQ(void_member(server.get(), 0, member_batch(1, 0).block).code(), Code::kInvalid);
   // It is trained in a later round, as a member of another worker.
   SyncStep later{2, 0, {member_batch(1, 0)}, step[1].examples};
   PushRequest request = step[1];
@@ -261,7 +270,7 @@ TEST(PushSync, AMarkCompletesAStep) {
   const Step step(2, 0, *server);
   Outcome a;
   push(server.get(), step[0], &a);
-  ASSERT_TRUE(server->mark(kGeometry, {{member_batch(1, 0)}}, Verdict::kSkipped).is_ok());
+  ASSERT_TRUE(mark(server.get(), kGeometry, {{member_batch(1, 0)}}, Verdict::kSkipped).is_ok());
   EXPECT_TRUE(all_are(a.answers, 11, Answer::kApplied));
 }
 
@@ -274,7 +283,7 @@ TEST(PushSync, SealAndBoundsLetNobodyWait) {
   for (uint32_t m = 0; m < 3; ++m) push(server.get(), step[m], &outcomes[m]);
   EXPECT_EQ(outcomes[0].calls + outcomes[1].calls, 0);
   EXPECT_TRUE(all_are(outcomes[2].answers, 11, Answer::kNotServing)) << "too many bytes wait";
-  server->seal();
+  ASSERT_TRUE(server->seal(server->primaries()).is_ok());
   EXPECT_TRUE(all_are(outcomes[0].answers, 11, Answer::kNotServing));
   EXPECT_TRUE(all_are(outcomes[1].answers, 11, Answer::kNotServing));
   push(server.get(), step[3], &outcomes[3]);
@@ -309,7 +318,7 @@ TEST(PushSync, ThreadsPourTheSameBits) {
     if (threads) all();
     for (uint32_t m = 0; !threads && m < kMembers; ++m) member(m);
     for (Outcome& outcome : outcomes) EXPECT_EQ(outcome.calls, 1);
-    EXPECT_EQ(server->marked_by_all({0, 0, 0, 0}, kMembers), std::vector<uint32_t>(kMembers, ~0U));
+    EXPECT_EQ(marked(*server, {0, 0, 0, 0}, kMembers), std::vector<uint32_t>(kMembers, ~0U));
     return server->content_hash();
   };
   EXPECT_EQ(run(true), run(false));
@@ -337,7 +346,7 @@ TEST(PushSync, ThreadsGoOnWithoutADeadMember) {
     });
   threads.emplace_back([&] {
     push(server.get(), (*steps[0])[kLive], &last);
-    ASSERT_TRUE(server->void_member(1, member_batch(kLive, 0).block).is_ok());
+    ASSERT_TRUE(void_member(server.get(), 1, member_batch(kLive, 0).block).is_ok());
     push(server.get(), (*steps[1])[kLive], &zombie);
   });
   for (std::thread& thread : threads) thread.join();

@@ -1,6 +1,10 @@
 // Whether what a request says about one shard can be used. A request that was decoded from a frame
 // carries the number of its keys (ShardedKeys::limit); every range is checked against it, and every
 // key that is to be written, because one in the wrong shard would spoil its checkpoint for ever.
+#include <algorithm>
+
+#include "flux/api/lr_scale.h"
+#include "flux/base/hash.h"
 #include "flux/base/key.h"
 #include "flux/server/server.h"
 
@@ -22,17 +26,17 @@ bool Server::keys_are_good(const ShardedKeys& keys, ShardId shard) const {
   return good;
 }
 
-const float* Server::dense_of(const PushRequest& request, const Shard& shard) const {
-  const uint32_t d = shard.replica.shard() - options_.shards;
+const float* Server::dense_of(const PushRequest& request, ShardId id) const {
+  const uint32_t d = id - options_.shards;
   if (!request.dense_parts.empty())
     return d < request.dense_parts.size() ? request.dense_parts[d] : nullptr;
-  return request.dense == nullptr ? nullptr : request.dense + shard.dense_begin;
+  return request.dense == nullptr ? nullptr : request.dense + dense_begin(id);
 }
 
 bool Server::gradient_is_good(const PushRequest& request, ShardId id) const {
   if (request.claim.verdict != Verdict::kApplied) return true;  // it has none
-  const Shard& shard = *shards_[id];
-  if (shard.dense) return dense_of(request, shard) != nullptr;
+  if (!is_lr_scale(request.lr_scale)) return false;
+  if (is_dense(id)) return dense_of(request, id) != nullptr;
   if (!keys_are_good(request.keys, id)) return false;
   if (request.keys.begin[id] == request.keys.begin[id + 1]) return true;
   if (request.counts == nullptr || request.tables.size() != dims_.size()) return false;
@@ -41,14 +45,87 @@ bool Server::gradient_is_good(const PushRequest& request, ShardId id) const {
   return true;
 }
 
+uint64_t Server::gradient_bytes(const PushRequest& request, ShardId id) const {
+  if (request.claim.verdict != Verdict::kApplied) return 0;
+  if (is_dense(id)) return dense_size(id) * sizeof(float);
+  uint64_t row = sizeof(Key) + sizeof(uint32_t);
+  for (const uint32_t dim : dims_) row += dim * sizeof(float);
+  return (request.keys.begin[id + 1] - request.keys.begin[id]) * row;
+}
+
+uint64_t Server::payload_hash(const PushRequest& request, ShardId id) const {
+  if (request.claim.verdict != Verdict::kApplied) return 0;
+  if (is_dense(id))
+    return with_lr_scale(hash_bytes(dense_of(request, id), dense_size(id) * sizeof(float)),
+                         request.lr_scale);
+  const uint32_t begin = request.keys.begin[id];
+  const uint32_t n = request.keys.begin[id + 1] - begin;
+  if (n == 0) return 0;
+  uint64_t h = hash_bytes(request.keys.keys + begin, n * sizeof(uint64_t));
+  h = hash_bytes(request.counts + begin, n * sizeof(uint32_t), h);
+  for (size_t t = 0; t < dims_.size(); ++t)
+    h = hash_bytes(request.tables[t] + static_cast<size_t>(begin) * dims_[t],
+                   static_cast<size_t>(n) * dims_[t] * sizeof(float), h);
+  return with_lr_scale(h, request.lr_scale);
+}
+
+namespace {
+
+struct OwnedPush {
+  std::vector<uint64_t> keys;
+  std::vector<uint32_t> begin, counts;
+  std::vector<std::vector<float>> tables;
+  std::vector<const float*> table_list, part_list;
+  std::vector<float> dense;
+  std::vector<std::vector<float>> parts;
+};
+
+}  // namespace
+
+PushRequest Server::with_memory(const PushRequest& request) const {
+  if (request.memory != nullptr || request.claim.verdict != Verdict::kApplied) return request;
+  const auto own = std::make_shared<OwnedPush>();
+  PushRequest copy = request;
+  if (request.keys.begin != nullptr) {
+    own->begin.assign(request.keys.begin, request.keys.begin + options_.shards + 1);
+    const size_t n = std::min(own->begin.back(), request.keys.limit);
+    if (request.keys.keys != nullptr) own->keys.assign(request.keys.keys, request.keys.keys + n);
+    if (request.counts != nullptr) own->counts.assign(request.counts, request.counts + n);
+    for (size_t t = 0; t < request.tables.size(); ++t) {
+      const float* from = request.tables[t];
+      own->tables.emplace_back(from, from == nullptr ? from : from + n * dims_[t]);
+      own->table_list.push_back(own->tables.back().data());
+    }
+    copy.keys.begin = own->begin.data();
+    copy.keys.keys = own->keys.data();
+    copy.counts = own->counts.data();
+    copy.tables = own->table_list;
+  }
+  if (request.dense != nullptr) {
+    own->dense.assign(request.dense, request.dense + options_.parameters);
+    copy.dense = own->dense.data();
+  }
+  for (size_t d = 0; d < request.dense_parts.size(); ++d) {
+    const float* from = request.dense_parts[d];
+    const auto id = static_cast<ShardId>(options_.shards + d);
+    if (from == nullptr || id >= slots_.size()) {
+      own->part_list.push_back(nullptr);
+      continue;
+    }
+    own->parts.emplace_back(from, from + dense_size(id));
+    own->part_list.push_back(own->parts.back().data());
+  }
+  copy.dense_parts = own->part_list;
+  copy.memory = own;
+  return copy;
+}
+
 Status Server::check_pull(const PullRequest& request) const {
   if (request.incarnation != options_.incarnation)
     return error(Code::kStale, "pull of another incarnation");
   for (const ShardId id : request.shards) {
-    if (id >= shards_.size())
-      return invalid("pull of shard {}, the job has {}", id, shards_.size());
-    if (!owns(id)) return error(Code::kUnavailable, "shard {} is not served here", id);
-    if (shards_[id]->dense) continue;
+    if (id >= slots_.size()) return invalid("pull of shard {}, the job has {}", id, slots_.size());
+    if (is_dense(id)) continue;
     if (!range_is_good(request.keys, id)) return invalid("pull of shard {}: bad keys", id);
     if (request.keys.begin[id] == request.keys.begin[id + 1]) continue;
     bool tables_are_good = request.tables.size() == dims_.size();

@@ -2,89 +2,248 @@
 
 #include <algorithm>
 #include <numeric>
+#include <random>
 
 #include "flux/base/hash.h"
 
 namespace flux {
+namespace {
+
+constexpr TimeNs kTick = 100 * kMillisecond;
+
+uint64_t draw_seed() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 32) | device();
+}
+
+ReplicatorOptions replicator_options(const ServerOptions& options) {
+  ReplicatorOptions o;
+  o.executor = options.executor;
+  o.reach = options.reach;
+  o.bytes_max = options.forward_bytes_max;
+  o.seed = hash_pair(options.seed, options.incarnation);
+  return o;
+}
+
+ServerOptions with_defaults(ServerOptions options) {
+  if (options.files == nullptr) options.files = &real_files();
+  if (options.seed == 0) options.seed = draw_seed();
+  return options;
+}
+
+}  // namespace
+
 Status Server::check_options(const ServerOptions& options) {
   if (options.shards < 1 || options.shards > 65536)
     return invalid("shards: {} is not between 1 and 65536", options.shards);
+  if (!options.places) return Status::ok();
   const uint64_t total = options.shards + uint64_t{dense_shard_count(options.parameters)};
-  const std::vector<ShardId> owned = options.owned.value_or(std::vector<ShardId>());
-  for (size_t i = 0; i < owned.size(); ++i) {
-    if (owned[i] >= total)
-      return invalid("shard {} for a server of a job with {} shards", owned[i], total);
-    if (i > 0 && owned[i - 1] >= owned[i])
-      return invalid("the shards of a server must rise; {} follows {}", owned[i], owned[i - 1]);
+  const std::vector<ShardAssignment>& places = options.places->shards;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i].shard >= total)
+      return invalid("shard {} for a server of a job with {} shards", places[i].shard, total);
+    if (i > 0 && places[i - 1].shard >= places[i].shard)
+      return invalid("the shards of a server must rise; {} follows {}", places[i].shard,
+                     places[i - 1].shard);
   }
   return Status::ok();
 }
 
-Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
+Server::Server(const ServerOptions& options)
+    : options_(with_defaults(options)), replicator_(replicator_options(options_)) {}
+
+Server::~Server() {
+  close();
+}
+
+void Server::give_up_waits() {
+  std::vector<AdminWait> waits;
+  {
+    const std::lock_guard lock(mutex_);
+    waits.swap(admin_waits_);
+  }
+  for (const AdminWait& wait : waits) replicator_.receipts().give_up(wait.receipt);
+  replicator_.receipts().give_up_all();
+}
+
+Result<std::shared_ptr<Server>> Server::create(const ServerOptions& options) {
   FLUX_RETURN_IF_ERROR(check_options(options));
-  std::unique_ptr<Server> server(new Server(options));
-  if (options.files == nullptr) server->options_.files = &real_files();
+  std::shared_ptr<Server> server(new Server(options));
   for (const TableOptions& table : options.tables) {
     FLUX_ASSIGN_OR_RETURN(auto rule, make_optimizer(table.optimizer));
     server->table_rules_.push_back(std::move(rule));
     server->dims_.push_back(table.dim);
+    server->arenas_.push_back(make_row_arena(table));
   }
   FLUX_ASSIGN_OR_RETURN(server->dense_rule_, make_optimizer(options.dense_optimizer));
-  server->build_shards();
+  server->replicator_.set_book(std::shared_ptr<FollowerBook>(server, server.get()));
+  server->heard_coordinator();
+  server->build_slots();
+  server->arm_tick();
   return server;
 }
 
-void Server::build_shards() {
-  std::vector<std::shared_ptr<RowArena>> arenas;
-  for (const TableOptions& table : options_.tables) arenas.push_back(make_row_arena(table));
-  shards_.resize(options_.shards + dense_shard_count(options_.parameters));
-  owned_.resize(shards_.size());
-  std::iota(owned_.begin(), owned_.end(), 0U);
-  if (options_.owned) owned_ = *options_.owned;
-  for (const ShardId id : owned_) shards_[id] = build_shard(id, arenas);
+void Server::build_slots() {
+  slots_.resize(options_.shards + dense_shard_count(options_.parameters));
+  for (ShardId id = 0; id < slots_.size(); ++id) {
+    slots_[id] = std::make_unique<ShardSlot>();
+    slots_[id]->replica = ShardReplica(id, options_.incarnation, {});
+    slots_[id]->replica.set_role(ReplicaRole::kNone);
+  }
+  Assignments all;
+  if (!options_.places)
+    for (ShardId id = 0; id < slots_.size(); ++id)
+      all.shards.push_back({id, options_.epoch, ReplicaRole::kPrimary, kNoServer, kAnyOp});
+  const Assignments& places = options_.places ? *options_.places : all;
+  for (const ShardAssignment& place : places.shards) {
+    if (place.role == ReplicaRole::kNone) continue;
+    ShardSlot& slot = *slots_[place.shard];
+    slot.replica = ShardReplica(place.shard, options_.incarnation, place.epoch);
+    slot.replica.set_role(place.role);
+    slot.rows = make_rows(place.shard);
+    slot.complete = true;
+    if (place.role != ReplicaRole::kPrimary || place.backup == kNoServer) continue;
+    const bool known = place.backup < places.servers.size();
+    slot.backup.peer =
+        replicator_.peer(place.backup, known ? places.servers[place.backup] : std::string());
+    slot.backup.link = replicator_.new_link();
+    slot.set_backup_link(slot.backup.link);
+  }
 }
 
-std::unique_ptr<Server::Shard> Server::build_shard(
-    ShardId id, std::span<const std::shared_ptr<RowArena>> arenas) const {
-  auto shard = std::make_unique<Shard>();
-  shard->replica = ShardReplica(id, options_.incarnation, options_.epoch);
-  if (id < options_.shards) {
+uint64_t Server::dense_begin(ShardId id) const {
+  return dense_shard_begin(options_.parameters, id - options_.shards);
+}
+
+ShardRows Server::make_rows(ShardId id) const {
+  ShardRows rows;
+  if (!is_dense(id)) {
     for (size_t t = 0; t < options_.tables.size(); ++t)
-      shard->tables.emplace_back(options_.tables[t], table_rules_[t].get(), arenas[t]);
-    return shard;
+      rows.tables.emplace_back(options_.tables[t], table_rules_[t].get(), arenas_[t]);
+    return rows;
   }
-  const uint32_t d = id - options_.shards;
-  shard->dense_begin = dense_shard_begin(options_.parameters, d);
-  shard->dense_size = dense_shard_begin(options_.parameters, d + 1) - shard->dense_begin;
-  shard->dense =
-      std::make_unique<DenseShard>(dense_rule_.get(), shard->dense_begin, shard->dense_size);
-  return shard;
+  rows.dense = std::make_unique<DenseShard>(dense_rule_.get(), dense_begin(id), dense_size(id));
+  if (!initial_dense_.empty())
+    rows.dense->init(std::span(initial_dense_).subspan(dense_begin(id), dense_size(id)));
+  return rows;
 }
 
 void Server::init_dense(std::span<const float> parameters) {
   FLUX_CHECK(parameters.size() == options_.parameters, "{} initial parameters for {}",
              parameters.size(), options_.parameters);
-  for (const ShardId id : owned_) {
-    Shard& shard = *shards_[id];
-    if (shard.dense) shard.dense->init(parameters.subspan(shard.dense_begin, shard.dense_size));
-  }
+  initial_dense_.assign(parameters.begin(), parameters.end());
+  for (ShardId id = options_.shards; id < slots_.size(); ++id)
+    if (slots_[id]->rows.dense)
+      slots_[id]->rows.dense->init(parameters.subspan(dense_begin(id), dense_size(id)));
 }
 
-ServerTotals Server::totals() const {
+bool Server::is_serving(const ShardSlot& slot, TimeNs now) const {
+  if (slot.replica.role() != ReplicaRole::kPrimary || !slot.complete || slot.superseded)
+    return false;
+  if (options_.executor == nullptr) return true;
+  const TimeNs heard = std::max(coordinator_ns_.load(std::memory_order_relaxed),
+                                slot.heard_ns.load(std::memory_order_relaxed));
+  return now - heard < options_.lease_ns;
+}
+
+bool Server::serves(ShardId shard) const {
+  if (shard >= slots_.size() || closed_) return false;
+  const std::lock_guard lock(slots_[shard]->mutex);
+  return is_serving(*slots_[shard], replicator_.now_ns());
+}
+
+void Server::heard_coordinator() {
+  coordinator_ns_.store(replicator_.now_ns(), std::memory_order_relaxed);
+}
+
+AdminCall Server::primaries() const {
+  AdminCall call;
+  call.incarnation = options_.incarnation;
+  for (ShardId id = 0; id < slots_.size(); ++id) {
+    const std::lock_guard lock(slots_[id]->mutex);
+    if (slots_[id]->replica.role() != ReplicaRole::kPrimary || !slots_[id]->complete) continue;
+    call.shards.push_back(id);
+    call.epochs.push_back(slots_[id]->replica.epoch());
+  }
+  return call;
+}
+
+void Server::arm_tick() {
+  if (options_.executor == nullptr || closed_) return;
+  options_.executor->post(kTick, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->tick();
+  });
+}
+
+void Server::tick() {
+  const TimeNs now = replicator_.now_ns();
+  std::vector<ReceiptPtr> late;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(admin_waits_, [&](const AdminWait& wait) {
+      if (Receipts::is_settled(wait.receipt)) return true;
+      if (now < wait.deadline_ns) return false;
+      late.push_back(wait.receipt);
+      return true;
+    });
+  }
+  for (const ReceiptPtr& receipt : late) replicator_.receipts().give_up(receipt);
+  if (now - probed_ns_ >= options_.lease_ns / 10) {
+    probed_ns_ = now;
+    probe_quiet_backups();
+    drop_silent_learners();
+  }
+  arm_tick();
+}
+
+// A learner counts for nothing, so nobody else notices that it is gone; what is kept for it would
+// fill the bound.
+void Server::drop_silent_learners() {
+  constexpr int kPatience = 3;  // times the deadline of a verb
+  for (const PeerPtr& peer : replicator_.silent_for(kPatience * options_.admin_deadline_ns))
+    for (const auto& slot : slots_) {
+      const std::lock_guard lock(slot->mutex);
+      if (slot->learner.peer == peer) slot->learner = Follower();
+    }
+}
+
+// A backup that says nothing because there is nothing to say is asked, so that the lease goes on.
+void Server::probe_quiet_backups() {
+  const TimeNs now = replicator_.now_ns();
+  Outbox outbox(&replicator_);
+  for (ShardId id = 0; id < slots_.size(); ++id) {
+    ShardSlot& slot = *slots_[id];
+    const std::lock_guard lock(slot.mutex);
+    if (slot.replica.role() != ReplicaRole::kPrimary || slot.superseded || !slot.backup.peer)
+      continue;
+    if (now - slot.heard_ns.load(std::memory_order_relaxed) < options_.lease_ns / 10) continue;
+    if (Replicator::is_open(slot.backup)) continue;  // it is being asked
+    outbox.add(&slot.backup, true, id, slot.replica.epoch(), slot.replica.op(),
+               slot.replica.stream_hash(), 0);
+  }
+  if (!outbox.has_forwards()) return;
+  ReplicateRequest probe;
+  probe.kind = OpKind::kProbe;
+  probe.push.claim.incarnation = options_.incarnation;
+  replicator_.send(&outbox, probe);
+}
+
+ServerTotals Server::totals(std::span<const ShardId> shards) const {
   ServerTotals sum;
   sum.occurrences.resize(options_.tables.size());
   sum.pulls = pulls_.load(std::memory_order_relaxed);
   sum.pushes = pushes_.load(std::memory_order_relaxed);
-  for (const ShardId id : owned_) {
-    const Shard& shard = *shards_[id];
-    const std::lock_guard lock(shard.mutex);
-    for (size_t t = 0; t < shard.tables.size(); ++t) {
-      sum.rows += shard.tables[t].size();
-      sum.memory_bytes += shard.tables[t].memory_bytes();
-      sum.occurrences[t] += shard.tables[t].count_sum();
+  for (const ShardId id : shards) {
+    if (id >= slots_.size()) continue;
+    const ShardSlot& slot = *slots_[id];
+    const std::lock_guard lock(slot.mutex);
+    for (size_t t = 0; t < slot.rows.tables.size(); ++t) {
+      sum.rows += slot.rows.tables[t].size();
+      sum.memory_bytes += slot.rows.tables[t].memory_bytes();
+      sum.occurrences[t] += slot.rows.tables[t].count_sum();
     }
-    if (!shard.dense) continue;
-    const uint64_t examples = shard.dense->examples();
+    if (!slot.rows.dense) continue;
+    const uint64_t examples = slot.rows.dense->examples();
     sum.dense_examples_min = sum.has_dense ? std::min(sum.dense_examples_min, examples) : examples;
     sum.dense_examples_max = std::max(sum.dense_examples_max, examples);
     sum.has_dense = true;
@@ -92,15 +251,28 @@ ServerTotals Server::totals() const {
   return sum;
 }
 
-uint64_t Server::content_hash() const {
+uint64_t Server::content_hash(std::span<const ShardId> shards) const {
   uint64_t sum = 0;
-  for (const ShardId id : owned_) {
-    const Shard& shard = *shards_[id];
-    for (size_t t = 0; t < shard.tables.size(); ++t)
-      sum += hash_pair(shard.tables[t].content_hash(), t);
-    if (shard.dense) sum += hash_pair(shard.dense->content_hash(), id);
+  for (const ShardId id : shards) {
+    if (id >= slots_.size()) continue;
+    const ShardSlot& slot = *slots_[id];
+    const std::lock_guard lock(slot.mutex);
+    for (size_t t = 0; t < slot.rows.tables.size(); ++t)
+      sum += hash_pair(slot.rows.tables[t].content_hash(), t);
+    if (slot.rows.dense) sum += hash_pair(slot.rows.dense->content_hash(), id);
   }
   return sum;
+}
+
+void Server::for_each_row(std::span<const ShardId> shards,
+                          const std::function<void(Key, uint32_t)>& visit) const {
+  for (const ShardId id : shards) {
+    if (id >= slots_.size()) continue;
+    const std::lock_guard lock(slots_[id]->mutex);
+    if (slots_[id]->rows.tables.empty()) continue;
+    slots_[id]->rows.tables[0].for_each(
+        [&](Key key, uint32_t count, const float*) { visit(key, count); });
+  }
 }
 
 }  // namespace flux

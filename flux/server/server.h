@@ -1,34 +1,48 @@
-// Server: the role that owns shards: rows, dense ranges, and the ledger beside them.
+// Server: the role that holds replicas of shards: rows, dense ranges, and the ledger beside them.
 //
-// One file per verb: pull.cc, push.cc, push_sync.cc, passes.cc (open, mark, close, progress),
-// save.cc, load.cc. Each shard has one lock; a push judges, applies and commits inside it, so rows
-// and ledger move as one. A server may own a part of the shards; everything it reports is about
-// that part. Threads: every public method is safe from any thread once the server is built, except
-// load(), init_dense() and what says so. `done` is never called with a lock held. Failure: Status
-// and per-shard answers; nothing in a request can break the server.
+// Every shard of the job has a slot with one lock; replicas (primary, backup, learner) come and go
+// by assign(), install() and load(). A push judges, applies and commits inside the lock, so rows
+// and ledger move as one, and is then forwarded to the followers (replicator.h). One file per verb:
+// pull.cc, push.cc, push_sync.cc, follow.cc (replicate), install.cc, copy.cc, assign.cc, passes.cc
+// (open, mark, close, progress), save.cc, load.cc. docs/design/replication.md is the picture.
+// Threads: every public method is safe from any thread once the server is built, except
+// init_dense() and what says so. `done` is never called with a lock held, perhaps inside the call.
+// Time and turns come from ServerOptions::executor; there is no thread inside.
+// Failure: Status and per-shard answers; nothing in a request can break the server.
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "flux/api/dense_shards.h"
+#include "flux/api/replica_port.h"
 #include "flux/api/saved_shard.h"
 #include "flux/api/server.h"
+#include "flux/api/server_admin.h"
+#include "flux/base/executor.h"
+#include "flux/base/hash.h"
 #include "flux/base/status.h"
 #include "flux/checkpoint/shard_file.h"
 #include "flux/optimizer/optimizer.h"
 #include "flux/protocol/shard_replica.h"
-#include "flux/protocol/sync_reservoir.h"
+#include "flux/server/replicator.h"
+#include "flux/server/shard_slot.h"
 #include "flux/storage/files.h"
-#include "flux/table/dense_shard.h"
-#include "flux/table/sparse_shard.h"
 
 namespace flux {
+
+// A payload's hash with the scale of its learning rate; nothing changes where that is 1.
+inline uint64_t with_lr_scale(uint64_t hash, float scale) {
+  return scale == 1 ? hash : hash_pair(hash, std::bit_cast<uint32_t>(scale));
+}
 
 struct ServerOptions {
   uint32_t shards = 256;  // sparse shards, 1..65536
@@ -36,13 +50,24 @@ struct ServerOptions {
   OptimizerOptions dense_optimizer;
   uint64_t parameters = 0;  // floats in the flat dense vector
   uint64_t incarnation = 0;
+  // Replicas that begin here in the initial state, complete. Unset: every shard, as primary under
+  // `epoch`, without a backup. Dense shards are numbered after the sparse ones.
+  std::optional<Assignments> places = {};
   ShardEpoch epoch;
-  // Shards that this server has, sorted; dense shards are numbered after the sparse ones. Unset:
-  // all.
-  std::optional<std::vector<ShardId>> owned = {};
+  ServerId self = kNoServer;
   Files* files = nullptr;  // where save() writes; null: the machine's
   // Gradients that may wait for the rest of their sync step; beyond it pushes are put off.
   uint64_t sync_bytes_max = 2ULL << 30;
+
+  // Replication. Without an executor nothing is sent again, and leases never end; it must outlive
+  // the server, and post() must be safe from any thread that calls the server.
+  Executor* executor = nullptr;
+  ReachReplica reach = {};
+  uint64_t seed = 0;                        // of receipts and copies; 0: drawn
+  TimeNs lease_ns = 10 * kSecond;           // without a word from coordinator or backup
+  TimeNs admin_deadline_ns = 10 * kSecond;  // of a verb that waits for replication
+  uint64_t forward_bytes_max = 256ULL << 20;
+  std::function<void(const std::string&)> log = {};  // what a person should know; any thread
 };
 
 struct ServerTotals {
@@ -57,117 +82,246 @@ struct ServerTotals {
 };
 
 class SyncMerger;  // server/sync_merger.h
+class PourBatch;   // server/pour_batch.h
 
-class Server final : public ServerPort {
+class Server final : public ServerPort,
+                     public ReplicaPort,
+                     private FollowerBook,
+                     public std::enable_shared_from_this<Server> {
  public:
-  static Result<std::unique_ptr<Server>> create(const ServerOptions& options);
+  using Done = std::function<void(Status)>;
+  using States = std::function<void(Result<std::vector<ShardState>>)>;
+
+  static Result<std::shared_ptr<Server>> create(const ServerOptions& options);
+  ~Server() override;
 
   // Verbs of workers (api/server.h).
   void pull(const PullRequest& request, std::function<void(const PullReply&)> done) override;
   void push(const PushRequest& request, std::function<void(const PushReply&)> done) override;
+  void confirm(uint64_t incarnation, uint64_t receipt, std::function<void(Status)> done) override;
 
-  // Verbs of the coordinator, each of one file (api/server_admin.h has their meaning).
-  Status open_pass(uint32_t pass, uint64_t geometry);
-  void close_below(uint32_t pass);
-  std::vector<uint32_t> marked_by_all(const BlockId& section, uint32_t blocks) const;
-  Result<std::vector<SavedShard>> save(const std::string& folder, uint64_t number);
+  // Verbs of primaries (api/replica_port.h).
+  void replicate(const ReplicateRequest& request,
+                 std::function<void(const ReplicateReply&)> done) override;
+  void install(const InstallRequest& request, std::function<void(Status)> done) override;
 
-  // Like marked_by_all(), but the batches that at least one shard has. After a restore a batch may
-  // be on some shards only; it is trained again for the others.
-  std::vector<uint32_t> marked_by_any(const BlockId& section, uint32_t blocks) const;
-  // Gives batches a verdict other than applied on every shard. Idempotent. kStale names a batch
-  // that has another verdict somewhere (nothing is marked then, unless it came by in between).
-  Status mark(uint64_t geometry, std::span<const BatchId> ids, Verdict verdict);
-  // Sync: this member of the round is gone; what of it has not arrived counts as empty. Idempotent.
-  Status void_member(uint64_t round, const BlockId& block);
-  // Serves no more: pushes are answered kNotServing, also those that wait for their step.
-  void seal();
+  // Verbs of the coordinator (api/server_admin.h has their meaning). Incarnation and term are the
+  // caller's to check (ServerJobs::admit); shards and epochs are checked here.
+  Result<std::vector<ShardState>> assign(const Assignments& places);
+  Result<std::vector<ShardState>> seal(const AdminCall& call);
+  void copy(const AdminCall& call, ServerId target, const std::string& address, States done);
+  Status load(const AdminCall& call, const LoadJob& load);
+  void open_pass(const AdminCall& call, uint32_t pass, uint64_t geometry, Done done);
+  void close_below(const AdminCall& call, uint32_t pass, Done done);
+  // For each block the batches that all (`any`: at least one) of the shards have.
+  Result<std::vector<uint32_t>> marked(const AdminCall& call, const BlockId& section,
+                                       uint32_t blocks, bool any) const;
+  // The same, answered when all of it is replicated.
+  void marked(const AdminCall& call, const BlockId& section, uint32_t blocks, bool any,
+              std::function<void(Result<std::vector<uint32_t>>)> done);
+  // kStale names a batch that has another verdict somewhere (nothing is marked then, unless it came
+  // by in between).
+  void mark(const AdminCall& call, uint64_t geometry, std::span<const BatchId> ids, Verdict verdict,
+            Done done);
+  Status void_member(const AdminCall& call, uint64_t round, const BlockId& block);
+  Result<std::vector<SavedShard>> save(const AdminCall& call, const std::string& folder,
+                                       uint64_t number, uint64_t committed);
+  // Job, term and places of the holdings; the rest is for whoever knows it.
+  Holdings holdings() const;
+
+  // Every shard that is primary here, under its epoch: what a coordinator would name.
+  AdminCall primaries() const;
+  // The coordinator lives: leases go on.
+  void heard_coordinator();
+  // Backups that have not answered for a while.
+  std::vector<ServerId> suspects() { return replicator_.suspects(); }
+  // Serves nothing more: pushes that wait are answered kNotServing, receipts are void.
+  void close();
   // What sync steps wait for, for people; empty: nothing. One shard stands for all.
   std::string sync_waits() const;
 
-  // Before training. The whole flat vector; the server takes its ranges.
+  // Before training. The whole flat vector; the server keeps it for replicas that begin later.
   void init_dense(std::span<const float> parameters);
-  // Each shard once.
+  // Before training, without a coordinator: puts a primary into the state of a saved shard.
   Status load(const ShardImage& image);
 
   // Shards of the job, here or elsewhere.
-  uint32_t shard_count() const { return static_cast<uint32_t>(shards_.size()); }
-  const std::vector<ShardId>& owned() const { return owned_; }
-  bool owns(ShardId shard) const { return shard < shards_.size() && shards_[shard] != nullptr; }
+  uint32_t shard_count() const { return static_cast<uint32_t>(slots_.size()); }
   uint32_t sparse_shards() const { return options_.shards; }
   const ServerOptions& options() const { return options_; }
-  ServerTotals totals() const;
-  // Calls visit(key, count) for every row of the first table. Not while training.
-  template <typename Visit>
-  void for_each_row(Visit visit) const {
-    for (const ShardId id : owned_)
-      if (!shards_[id]->tables.empty())
-        shards_[id]->tables[0].for_each(
-            [&](Key key, uint32_t count, const float*) { visit(key, count); });
-  }
-  // For audits: an owned shard as it is now, rows and ledger of the same moment; or its protocol
-  // state alone.
+  ShardState state(ShardId shard) const;
+  // Of the named shards, whoever serves them; not named: of all replicas that are primary.
+  ServerTotals totals() const { return totals(primaries().shards); }
+  ServerTotals totals(std::span<const ShardId> shards) const;
+  // Order-free hash of everything a model is made of; those of different shards add up.
+  uint64_t content_hash() const { return content_hash(primaries().shards); }
+  uint64_t content_hash(std::span<const ShardId> shards) const;
+  // Calls visit(key, count) for every row of the first table of these shards.
+  void for_each_row(std::span<const ShardId> shards,
+                    const std::function<void(Key, uint32_t)>& visit) const;
+  // For audits: a shard as it is now, rows and ledger of the same moment; or its protocol state
+  // alone (of a shard that is not here: role kNone).
   ShardImage image(ShardId shard) const;
   ShardReplica replica(ShardId shard) const;
-  // Order-free hash of everything a model is made of; those of servers with different shards add up
-  // to that of one server with all of them. Not while training.
-  uint64_t content_hash() const;
+  // Replicas that were dropped because their history differed from the primary's.
+  uint64_t diverged() const { return diverged_.load(std::memory_order_relaxed); }
+  // Forwards that are not acknowledged, and their bytes.
+  size_t forwards_open() const { return replicator_.open(); }
+  uint64_t forward_bytes() const { return replicator_.bytes_in_flight(); }
+  // Whether the shard is served here now, for pulls at least.
+  bool serves(ShardId shard) const;
+  // kUnavailable unless every named shard is primary here under its epoch (and not sealed, if it is
+  // to change).
+  Status check_call(const AdminCall& call, bool changes) const;
 
  private:
-  struct Shard {
-    mutable std::mutex mutex;
-    ShardReplica replica;
-    SyncReservoir reservoir;
-    std::vector<SparseShard> tables;    // of a sparse shard
-    std::unique_ptr<DenseShard> dense;  // of a dense shard
-    uint64_t dense_begin = 0;           // its range of the flat vector
-    uint64_t dense_size = 0;
-  };
-  explicit Server(const ServerOptions& options) : options_(options) {}
+  class Copy;  // copy.cc
+  explicit Server(const ServerOptions& options);
   static Status check_options(const ServerOptions& options);
-  ShardImage image_of(const Shard& shard) const;
-  void build_shards();
-  std::unique_ptr<Shard> build_shard(ShardId id,
-                                     std::span<const std::shared_ptr<RowArena>> arenas) const;
-  void prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> shards, size_t i) const;
+  void say(const std::string& line) const {
+    if (options_.log) options_.log(line);
+  }
+
+  // server.cc
+  void build_slots();
+  uint64_t dense_begin(ShardId id) const;
+  uint64_t dense_size(ShardId id) const { return dense_begin(id + 1) - dense_begin(id); }
+  ShardRows make_rows(ShardId id) const;  // in the initial state
+  bool is_dense(ShardId id) const { return id >= options_.shards; }
+  bool is_serving(const ShardSlot& slot, TimeNs now) const;  // the slot's lock is held
+  void give_up_waits();
+  void tick();
+  void arm_tick();
+  void probe_quiet_backups();
+  void drop_silent_learners();
+
   // request.cc: whether the part of a request that concerns one shard can be used.
   bool range_is_good(const ShardedKeys& keys, ShardId shard) const;
   bool keys_are_good(const ShardedKeys& keys, ShardId shard) const;
   bool gradient_is_good(const PushRequest& request, ShardId shard) const;
   Status check_pull(const PullRequest& request) const;
-  const float* dense_of(const PushRequest& request, const Shard& shard) const;
-  void pull_dense(const PullRequest& request, const Shard& shard) const;
-  std::optional<Answer> refuse(const PushRequest& request, ShardId id) const;
+  const float* dense_of(const PushRequest& request, ShardId id) const;
+  uint64_t gradient_bytes(const PushRequest& request, ShardId id) const;
+  uint64_t payload_hash(const PushRequest& request, ShardId id) const;
+  // The same request in memory that lives as long as it does.
+  PushRequest with_memory(const PushRequest& request) const;
 
-  ShardAnswer push_one(const PushRequest& request, size_t i);
+  // pull.cc
+  void prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> shards, size_t i) const;
+  Status pull_one(const PullRequest& request, ShardId id, TimeNs now) const;
+
+  // push.cc
+  std::optional<Answer> refuse(const PushRequest& request, ShardId id) const;
+  ShardAnswer push_one(const PushRequest& request, size_t i, TimeNs now, Outbox* outbox);
+  // Changes the rows; the slot's lock is held.
+  void apply_rows(ShardSlot* slot, const PushRequest& request, ShardId id) const;
+  // The last operation goes to the followers; the slot's lock is held.
+  void forward_last(ShardSlot* slot, uint64_t bytes, Outbox* outbox);
 
   // push_sync.cc
   struct SyncPush;
   using SyncPushes = std::vector<std::shared_ptr<SyncPush>>;
-  void push_sync(const PushRequest& request, std::function<void(const PushReply&)> done);
-  void push_sync_shard(const std::shared_ptr<SyncPush>& push, size_t i, SyncMerger* merger,
-                       SyncPushes* finished);
-  // Pours every step that is complete; the shard's lock is held. The answers are to be settled
-  // without it.
-  void pour_all(Shard* shard, SyncMerger* merger, std::vector<SyncPour::Reply>* answers);
-  uint64_t apply_pour(Shard* shard, const SyncPour& pour, SyncMerger* merger);
-  // Puts an answer into its push; one that has all of them is added to `finished`.
-  void settle(const SyncPour::Reply& reply, SyncPushes* finished);
-  void finish(const SyncPushes& finished);
-  // Changes each owned shard inside its lock, then pours what that completed.
   using Replies = std::vector<SyncPour::Reply>;
-  void change_shards(const std::function<void(Shard*, Replies*)>& change);
-  uint64_t gradient_bytes(const PushRequest& request, ShardId id) const;
-  uint64_t payload_hash(const PushRequest& request, const Shard& shard) const;
+  void push_sync(const PushRequest& request, std::function<void(const PushReply&)> done);
+  void push_sync_shard(const std::shared_ptr<SyncPush>& push, size_t i, TimeNs now,
+                       PourBatch* batch, Replies* answers);
+  static void note_backup(const ShardSlot& slot, const SyncPour::Reply& reply);
+  // Pours every step that is complete; the slot's lock is held. The answers are to be settled
+  // without it.
+  void pour_all(ShardSlot* slot, PourBatch* batch, Replies* answers);
+  uint64_t apply_pour(ShardSlot* slot, const SyncPour& pour, PourBatch* batch);
+  // Puts an answer into its push; one that has all of them is added to `finished`.
+  static void settle(const SyncPour::Reply& reply, SyncPushes* finished);
+  void settle_all(const Replies& answers, PourBatch* batch);
+  void finish(const SyncPushes& finished);
+  // Changes each named shard inside its lock, then pours what that completed.
+  void change_shards(std::span<const ShardId> shards,
+                     const std::function<void(ShardSlot*, Replies*)>& change);
+
+  // passes.cc
+  Status check_primary(const ShardSlot& slot, ShardEpoch epoch, bool changes, TimeNs now) const;
+  Result<std::vector<uint32_t>> marked_now(const AdminCall& call, const BlockId& section,
+                                           uint32_t blocks, bool any, Outbox* heads) const;
+  Status check_marks(const AdminCall& call, PushClaim claim, std::span<const BatchId> ids) const;
+  // Changes the log of each named shard and forwards that; false: nothing was done.
+  template <typename Change>
+  bool change_logs(const AdminCall& call, ReplicateRequest request, const Change& change,
+                   Done done);
+  void answer_when_replicated(const ReceiptPtr& receipt, Done done);
+
+  // follow.cc
+  struct Ended {  // what was answered while a lock was held
+    std::vector<std::shared_ptr<Incoming>> list;
+  };
+  Status check_forward(const ReplicateRequest& request) const;
+  // With the slot's lock held; kHave also if it was applied now. `hash` of the payload, if known.
+  FollowAnswer follow(ShardSlot* slot, const ReplicateRequest& request, size_t i,
+                      const uint64_t* hash);
+  Status apply_forwarded(ShardSlot* slot, const ReplicateRequest& request, size_t i,
+                         const uint64_t* hash) const;
+  // False: there is no room.
+  bool hold(ShardSlot* slot, const std::shared_ptr<Incoming>& from, size_t place);
+  // Goes on with what was held back; the slot's lock is held.
+  void drain(ShardSlot* slot, Ended* ended);
+  static void tell_ended(Ended* ended);
+  void drop_replica(ShardSlot* slot);
+  void drop_held();
+  void diverge(ShardSlot* slot, const std::string& what);
+
+  // install.cc
+  Status check_install(const ShardSlot& slot, const InstallRequest& request) const;
+  Status take_part(ShardSlot* slot, const InstallRequest& request,
+                   std::unique_ptr<Installing>* whole);
+  Status finish_install(const InstallRequest& request, const Installing& whole);
+
+  // assign.cc
+  ShardState state_of(const ShardSlot& slot) const;  // the slot's lock is held
+  struct Changes;
+  void assign_one(const ShardAssignment& wish, const PeerPtr& backup, Changes* changes);
+  bool may_take(const ShardSlot& slot, const ShardAssignment& wish) const;
+  void take_role(ShardSlot* slot, const ShardAssignment& wish, Changes* changes);
+  void set_backup(ShardSlot* slot, const PeerPtr& peer, Changes* changes);
+  void lose_followers(ShardSlot* slot, Changes* changes);
+  void settle_changes(Changes* changes);
+
+  // copy.cc
+  Result<std::string> begin_copy(const AdminCall& call, size_t i, const PeerPtr& target,
+                                 uint32_t* link, uint64_t* op);
+  Status catch_up(ShardId shard, uint32_t link, Done done);
+  void end_copy(const std::shared_ptr<Copy>& copy, const Status& status);
+
+  // load.cc and save.cc
+  Status fill_rows(const ShardImage& image, ShardId id, ShardRows* rows) const;
+  Status load_one(const LoadJob& load, const ShardToLoad& part, ShardEpoch epoch);
+  ShardImage image_of(const ShardSlot& slot) const;  // the slot's lock is held
+
+  // FollowerBook
+  bool is_live(ShardId shard, uint32_t link, ShardEpoch* epoch) override;
+  bool acknowledge(ShardId shard, uint32_t link, uint64_t op, TimeNs now) override;
+  void superseded(ShardId shard, uint32_t link, ShardEpoch later) override;
 
   ServerOptions options_;
   std::vector<std::unique_ptr<const Optimizer>> table_rules_;
   std::unique_ptr<const Optimizer> dense_rule_;
+  std::vector<std::shared_ptr<RowArena>> arenas_;
   std::vector<uint32_t> dims_;
-  std::vector<std::unique_ptr<Shard>> shards_;  // by ShardId; null: elsewhere
-  std::vector<ShardId> owned_;
+  std::vector<float> initial_dense_;
+  mutable std::vector<std::unique_ptr<ShardSlot>> slots_;  // by ShardId
+  Replicator replicator_;
   mutable std::atomic<uint64_t> pulls_{0}, pushes_{0};
   std::atomic<uint64_t> sync_bytes_{0};  // that wait
+  std::atomic<uint64_t> diverged_{0};
+  std::atomic<TimeNs> coordinator_ns_{0};  // when it was heard
+  std::atomic<bool> closed_{false};
+
+  struct AdminWait {
+    ReceiptPtr receipt;
+    TimeNs deadline_ns = 0;
+  };
+  std::mutex mutex_;
+  std::vector<AdminWait> admin_waits_;         // guarded by mutex_, as is copies_
+  std::vector<std::shared_ptr<Copy>> copies_;  // under way
+  TimeNs probed_ns_ = 0;                       // of the tick
 };
 
 }  // namespace flux

@@ -1,21 +1,27 @@
 // ServerJobs: which jobs a server process holds, and to which of them a request goes.
+#include <algorithm>
+
 #include "flux/server/job_namespace.h"
 
 namespace flux {
 
-ServerJobs::ServerJobs(ServerFactory factory, Files* files)
-    : factory_(std::move(factory)), files_(files) {}
+ServerJobs::ServerJobs(ServerFactory factory) : factory_(std::move(factory)) {}
+
+Status ServerJobs::check_term(const std::string& name, uint64_t term) {
+  uint64_t& highest = terms_[name];
+  if (term < highest)
+    return error(Code::kStale, "job '{}' is under term {}, this is term {}", name, highest, term);
+  highest = term;
+  return Status::ok();
+}
 
 Result<std::shared_ptr<JobNamespace>> ServerJobs::predecessor(const OpenJob& job) const {
   for (const auto& [incarnation, open] : jobs_) {
     if (open->job().name != job.name) continue;
-    if (open->job().epoch.term > job.epoch.term)
-      return error(Code::kStale, "job '{}' is open under term {}, this is term {}", job.name,
-                   open->job().epoch.term, job.epoch.term);
-    if (open->job().epoch.term == job.epoch.term)
+    if (open->job().term >= job.term)
       return error(Code::kStale,
                    "job '{}' is open as another incarnation under term {}; close it first",
-                   job.name, job.epoch.term);
+                   job.name, open->job().term);
     return open;
   }
   return std::shared_ptr<JobNamespace>();
@@ -29,19 +35,33 @@ Status ServerJobs::open(const OpenJob& job) {
     const auto same = jobs_.find(job.incarnation);
     if (same != jobs_.end()) {
       const OpenJob& known = same->second->job();
-      if (known.name == job.name && known.epoch == job.epoch && known.shards == job.shards)
-        return Status::ok();
-      return error(Code::kStale, "this incarnation of job '{}' is open already, otherwise",
-                   known.name);
+      const bool fits = job.places.shards.empty() || known.places.shards == job.places.shards;
+      if (known.name != job.name || known.self != job.self || !fits)
+        return error(Code::kStale, "this incarnation of job '{}' is open already, otherwise",
+                     known.name);
+      FLUX_RETURN_IF_ERROR(check_term(job.name, job.term));
+      same->second->server()->heard_coordinator();
+      return Status::ok();
     }
+    FLUX_RETURN_IF_ERROR(check_term(job.name, job.term));
     FLUX_ASSIGN_OR_RETURN(old, predecessor(job));
   }
   if (old) close(old->job().incarnation);  // first, so that there is memory for the new one
-  FLUX_ASSIGN_OR_RETURN(std::unique_ptr<Server> server, factory_(job));
-  auto opened = std::make_shared<JobNamespace>(job, std::move(server), files_);
+  FLUX_ASSIGN_OR_RETURN(std::shared_ptr<Server> server, factory_(job));
+  auto opened = std::make_shared<JobNamespace>(job, std::move(server));
   const std::lock_guard lock(mutex_);
   jobs_[job.incarnation] = std::move(opened);
   return Status::ok();
+}
+
+Result<std::shared_ptr<JobNamespace>> ServerJobs::admit(const AdminCall& call) {
+  FLUX_ASSIGN_OR_RETURN(auto job, find(call.incarnation));
+  {
+    const std::lock_guard lock(mutex_);
+    FLUX_RETURN_IF_ERROR(check_term(job->job().name, call.term));
+  }
+  job->server()->heard_coordinator();
+  return job;
 }
 
 Result<std::shared_ptr<JobNamespace>> ServerJobs::find(uint64_t incarnation) const {
@@ -52,6 +72,34 @@ Result<std::shared_ptr<JobNamespace>> ServerJobs::find(uint64_t incarnation) con
                  "this server has no job of that incarnation (it was closed or "
                  "replaced, or the server was started anew)");
   return at->second;
+}
+
+Result<Holdings> ServerJobs::holdings(const std::string& name, uint64_t term) {
+  std::shared_ptr<JobNamespace> job;
+  {
+    const std::lock_guard lock(mutex_);
+    FLUX_RETURN_IF_ERROR(check_term(name, term));
+    for (const auto& [incarnation, open] : jobs_)
+      if (open->job().name == name) job = open;
+  }
+  Holdings out;
+  if (job) {
+    job->server()->heard_coordinator();
+    out = job->server()->holdings();
+  }
+  out.term = term;
+  return out;
+}
+
+Status ServerJobs::close(const AdminCall& call) {
+  const auto job = find(call.incarnation);
+  if (!job.is_ok()) return Status::ok();
+  {
+    const std::lock_guard lock(mutex_);
+    FLUX_RETURN_IF_ERROR(check_term(job.value()->job().name, call.term));
+  }
+  close(call.incarnation);
+  return Status::ok();
 }
 
 void ServerJobs::close(uint64_t incarnation) {
@@ -65,11 +113,30 @@ void ServerJobs::close(uint64_t incarnation) {
   job->close();
 }
 
+void ServerJobs::forget_all() {
+  for (const auto& job : all()) close(job->job().incarnation);
+}
+
 std::vector<std::shared_ptr<JobNamespace>> ServerJobs::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<JobNamespace>> jobs;
   for (const auto& [incarnation, job] : jobs_) jobs.push_back(job);
   return jobs;
+}
+
+std::vector<ServerId> ServerJobs::suspects() const {
+  std::vector<ServerId> found;
+  for (const auto& job : all()) {
+    const std::vector<ServerId> some = job->server()->suspects();
+    found.insert(found.end(), some.begin(), some.end());
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+void ServerJobs::heard_coordinator() const {
+  for (const auto& job : all()) job->server()->heard_coordinator();
 }
 
 void ServerJobs::pull(const PullRequest& request, std::function<void(const PullReply&)> done) {
@@ -85,6 +152,25 @@ void ServerJobs::push(const PushRequest& request, std::function<void(const PushR
   for (const ShardId shard : request.shards)
     reply.answers.push_back({shard, Answer::kStaleIncarnation, 0, {}});
   done(reply);
+}
+
+void ServerJobs::confirm(uint64_t incarnation, uint64_t receipt, std::function<void(Status)> done) {
+  const auto job = find(incarnation);
+  if (job.is_ok()) return job.value()->server()->confirm(incarnation, receipt, std::move(done));
+  done(job.status());
+}
+
+void ServerJobs::replicate(const ReplicateRequest& request,
+                           std::function<void(const ReplicateReply&)> done) {
+  const auto job = find(request.push.claim.incarnation);
+  if (job.is_ok()) return job.value()->server()->replicate(request, std::move(done));
+  done(ReplicateReply{job.status(), {}});
+}
+
+void ServerJobs::install(const InstallRequest& request, std::function<void(Status)> done) {
+  const auto job = find(request.incarnation);
+  if (job.is_ok()) return job.value()->server()->install(request, std::move(done));
+  done(job.status());
 }
 
 }  // namespace flux

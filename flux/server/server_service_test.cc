@@ -30,17 +30,23 @@ class ServerServiceTest : public testing::Test {
     std::string name = testing::TempDir() + "flux_service_XXXXXX";
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
-    EXPECT_TRUE(direct_->open_pass(0, kGeometry).is_ok());
+    direct_->open_pass(direct_->primaries(), 0, kGeometry,
+                       [](const Status& status) { EXPECT_TRUE(status.is_ok()); });
   }
   ~ServerServiceTest() override { std::filesystem::remove_all(folder_); }
 
   static OpenJob job() {
-    return {"job", {"job.yaml", "name: job", {}}, kLife, {1, 1}, every_shard()};
+    return {"job", {"job.yaml", "name: job", {}}, kLife, 1, 0, alone(every_shard())};
+  }
+  // What a coordinator says about all shards.
+  static AdminCall call(uint64_t incarnation = kLife, uint64_t term = 1) {
+    const std::vector<ShardId> shards = every_shard();
+    return {incarnation, term, shards, std::vector<ShardEpoch>(shards.size(), {1, 1})};
   }
   static OpenJob life(uint64_t incarnation, uint64_t term, const std::string& name = "job") {
     OpenJob open = job();
     open.incarnation = incarnation;
-    open.epoch = {term, 1};
+    open.term = term;
     open.name = name;
     return open;
   }
@@ -72,7 +78,7 @@ class ServerServiceTest : public testing::Test {
   }
   Status open_pass(uint64_t incarnation, uint32_t pass, uint64_t geometry) {
     return status_of(
-        [&](auto done) { admin_.open_pass(incarnation, pass, geometry, std::move(done)); });
+        [&](auto done) { admin_.open_pass(call(incarnation), pass, geometry, std::move(done)); });
   }
   void open_all() {
     ASSERT_TRUE(open(job()).is_ok());
@@ -93,7 +99,7 @@ class ServerServiceTest : public testing::Test {
   }
 
   TestExecutor executor_;
-  ServerJobs jobs_{make_server, &real_files()};
+  ServerJobs jobs_{make_server};
   TimeNs slow_ns_ = kMillisecond;
   int slow_waiting_ = 0, slow_max_ = 4, slow_run_ = 0;
   ServerService service_{
@@ -102,7 +108,7 @@ class ServerServiceTest : public testing::Test {
   LoopbackChannel admin_link_{executor_, service_, {PeerRole::kCoordinator, "admin", 2}};
   RemoteServer remote_{&worker_link_, kShape};
   RemoteAdmin admin_{&admin_link_, &executor_, 1};
-  std::unique_ptr<Server> direct_;
+  std::shared_ptr<Server> direct_;
   std::string folder_;
 };
 
@@ -182,7 +188,7 @@ TEST_F(ServerServiceTest, ASyncStepIsAnsweredWhenItsLastPushIsHere) {
   executor_.run_for(100 * kMillisecond);
   EXPECT_FALSE(alone.has_value());
   ASSERT_TRUE(status_of([&](auto done) {
-                admin_.void_member(kLife, 6, {0, 0, 0, 2}, std::move(done));
+                admin_.void_member(call(), 6, {0, 0, 0, 2}, std::move(done));
               }).is_ok());
   EXPECT_TRUE(executor_.run_until([&] { return alone.has_value(); }));
 }
@@ -282,7 +288,7 @@ TEST_F(ServerServiceTest, RequestsThatNobodyShouldSend) {
   EXPECT_EQ(push(&remote_, wrong.push).answers[0].answer, Answer::kMalformed);
   // A worker is no coordinator.
   RemoteAdmin intruder(&worker_link_, &executor_, 1);
-  const Status refused = status_of([&](auto done) { intruder.close_job(kLife, std::move(done)); });
+  const Status refused = status_of([&](auto done) { intruder.close_job(call(), std::move(done)); });
   EXPECT_EQ(refused.code(), Code::kInvalid) << refused.message();
 }
 
@@ -300,7 +306,7 @@ TEST_F(ServerServiceTest, JobsOpenCloseAndReplaceEachOther) {
   EXPECT_EQ(open(life(13, 1)).code(), Code::kStale) << "an older term";
   EXPECT_EQ(open(job()).code(), Code::kStale) << "a request that was under way for long";
   for (int i = 0; i < 2; ++i)
-    EXPECT_TRUE(status_of([&](auto done) { admin_.close_job(50, std::move(done)); }).is_ok());
+    EXPECT_TRUE(status_of([&](auto done) { admin_.close_job(call(50), std::move(done)); }).is_ok());
   EXPECT_EQ(open(life(50, 1, "another job")).code(), Code::kStale);
   EXPECT_EQ(jobs_.all().size(), 1U);
 }
@@ -313,7 +319,7 @@ TEST_F(ServerServiceTest, PassesMarksAndTotals) {
   push(&remote_, part.push);
   const auto marked = [&](bool any) {
     return result_of<std::vector<uint32_t>>([&](auto done) {
-             admin_.marked(kLife, {0, 0, 0, 0}, 2, any, std::move(done));
+             admin_.marked(call(), {0, 0, 0, 0}, 2, any, std::move(done));
            })
         .value();
   };
@@ -321,11 +327,11 @@ TEST_F(ServerServiceTest, PassesMarksAndTotals) {
   EXPECT_EQ(marked(true), (std::vector<uint32_t>{0b11, 0}));
   const std::vector<BatchId> poison = {{{0, 0, 0, 1}, 2, 4}};
   ASSERT_TRUE(status_of([&](auto done) {
-                admin_.mark(kLife, kGeometry, poison, Verdict::kSkipped, std::move(done));
+                admin_.mark(call(), kGeometry, poison, Verdict::kSkipped, std::move(done));
               }).is_ok());
   EXPECT_EQ(marked(false), (std::vector<uint32_t>{0b01, 0b100}));
   const auto totals = result_of<JobTotals>([&](auto done) {
-    admin_.totals(kLife, true, {{100, 2}}, std::move(done));
+    admin_.totals(call(), true, {{100, 2}}, std::move(done));
   });
   ASSERT_TRUE(totals.is_ok());
   EXPECT_EQ(totals.value().content_hash, served()->content_hash());
@@ -335,7 +341,8 @@ TEST_F(ServerServiceTest, PassesMarksAndTotals) {
   EXPECT_TRUE(totals.value().has_dense);
   EXPECT_EQ(totals.value().bytes_in, remote_.traffic().sent);
   EXPECT_EQ(totals.value().bytes_out, remote_.traffic().received);
-  ASSERT_TRUE(status_of([&](auto done) { admin_.close_below(kLife, 1, std::move(done)); }).is_ok());
+  ASSERT_TRUE(
+      status_of([&](auto done) { admin_.close_below(call(), 1, std::move(done)); }).is_ok());
   EXPECT_EQ(push(&remote_, BatchData(3, 2).push).answers[0].answer, Answer::kDuplicate);
 }
 
@@ -346,7 +353,7 @@ TEST_F(ServerServiceTest, SavesOnceAndLoadsIntoAnotherLife) {
   const uint64_t number = store.begin().value();
   const auto save = [&](uint64_t n) {
     return result_of<std::vector<SavedShard>>(
-        [&](auto done) { admin_.save(kLife, folder_, n, std::move(done)); });
+        [&](auto done) { admin_.save(call(), folder_, n, 0, std::move(done)); });
   };
   const auto saved = save(number);
   ASSERT_TRUE(saved.is_ok()) << saved.status().message();
@@ -362,13 +369,16 @@ TEST_F(ServerServiceTest, SavesOnceAndLoadsIntoAnotherLife) {
 
   LoadJob load{folder_, number, {}, 0};
   for (const SavedShard& s : saved.value())
-    load.shards.push_back({s.shard, s.name, s.bytes, s.hash});
-  ASSERT_TRUE(open(life(12, 2)).is_ok());
+    load.shards.push_back({s.shard, s.name, s.bytes, s.hash, s.op, s.stream_hash});
+  OpenJob next = life(12, 2);
+  next.places = {};
+  ASSERT_TRUE(open(next).is_ok());
   const auto load_it = [&] {
-    return status_of([&](auto done) { admin_.load(12, load, std::move(done)); });
+    return status_of([&](auto done) { admin_.load(call(12, 2), load, std::move(done)); });
   };
   ASSERT_TRUE(load_it().is_ok());
-  EXPECT_EQ(jobs_.find(12).value()->server()->content_hash(), hash);
+  const std::vector<ShardId> all = every_shard();
+  EXPECT_EQ(jobs_.find(12).value()->server()->content_hash(all), hash);
   EXPECT_TRUE(load_it().is_ok()) << "repeated";
   load.shards[0].hash ^= 1;
   EXPECT_NE(load_it().code(), Code::kOk);
@@ -410,8 +420,9 @@ TEST_F(ServerServiceTest, EveryVerbThroughANetworkThatLosesAndRepeats) {
   RemoteAdmin admin(&coordinator, &executor_, 3);
   RemoteServer remote(&worker, kShape, {.push_timeout_ns = kSecond});
   ASSERT_TRUE(status_of([&](auto done) { admin.open_job(job(), std::move(done)); }).is_ok());
-  ASSERT_TRUE(
-      status_of([&](auto done) { admin.open_pass(kLife, 0, kGeometry, std::move(done)); }).is_ok());
+  ASSERT_TRUE(status_of([&](auto done) {
+                admin.open_pass(call(), 0, kGeometry, std::move(done));
+              }).is_ok());
   for (uint32_t i = 0; i < 20; ++i) {
     const BatchData data(i, i);
     push(direct_.get(), data.push);
@@ -425,7 +436,7 @@ TEST_F(ServerServiceTest, EveryVerbThroughANetworkThatLosesAndRepeats) {
       break;
     }
     const auto masks = result_of<std::vector<uint32_t>>([&](auto done) {
-      admin.marked(kLife, {0, 0, 0, 0}, 5, false, std::move(done));
+      admin.marked(call(), {0, 0, 0, 0}, 5, false, std::move(done));
     });
     ASSERT_TRUE(masks.is_ok());
     EXPECT_EQ(masks.value()[i / 4] >> (i % 4) & 1, 1U);

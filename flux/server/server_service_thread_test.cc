@@ -22,9 +22,11 @@ using namespace test;  // NOLINT: the model of these tests
 // Two workers on threads of their own push the same batches over sockets; each counts once.
 TEST(ServerServiceThread, WorkersAtOnceCountExactly) {
   constexpr uint32_t kBatches = 40;
-  ServerJobs jobs(make_server, &real_files());
-  ASSERT_TRUE(jobs.open({"job", {}, kLife, {1, 1}, every_shard()}).is_ok());
-  ASSERT_TRUE(jobs.find(kLife).value()->open_pass(0, kGeometry).is_ok());
+  ServerJobs jobs(make_server);
+  ASSERT_TRUE(jobs.open({"job", {}, kLife, 1, 0, alone(every_shard())}).is_ok());
+  Server* server = jobs.find(kLife).value()->server();
+  server->open_pass(server->primaries(), 0, kGeometry,
+                    [](const Status& status) { ASSERT_TRUE(status.is_ok()); });
   ServerService service(&jobs);
   ListenerOptions options;
   options.addresses = {"tcp:127.0.0.1:0"};
@@ -66,10 +68,10 @@ TEST(ServerServiceThread, WorkersAtOnceCountExactly) {
 
 // With its own thread: nothing waits for a slow verb but who asked for it.
 TEST(ServerServiceThread, SlowVerbsRunApartAndEndWithTheService) {
-  ServerJobs jobs(make_server, &real_files());
+  ServerJobs jobs(make_server);
   std::promise<Status> opened;
   auto service = std::make_unique<ServerService>(&jobs);
-  const OpenJob open{"job", {}, kLife, {1, 1}, every_shard()};
+  const OpenJob open{"job", {}, kLife, 1, 0, alone(every_shard())};
   const std::string control = encode_message(open);
   RpcRequest request;
   request.verb = static_cast<Verb>(ApiVerb::kOpenJob);
@@ -83,7 +85,7 @@ TEST(ServerServiceThread, SlowVerbsRunApartAndEndWithTheService) {
   std::promise<void> answered;
   RpcRequest last;
   last.verb = static_cast<Verb>(ApiVerb::kTotals);
-  const std::string totals = encode_message(TotalsRequest{kLife, true, {}});
+  const std::string totals = encode_message(TotalsRequest{{kLife, 1, {}, {}}, true, {}});
   last.control = totals;
   service->handle(std::move(last),
                   Responder([&](const Status&, const RpcAnswer&) { answered.set_value(); }));

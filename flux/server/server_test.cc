@@ -2,6 +2,7 @@
 #include "flux/server/server.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -38,15 +39,17 @@ TEST(Server, EqualsTheReferenceBitForBit) {
   }
   uint64_t occurrences = 0;
   for (uint32_t i = 0; i < 12; ++i) {
-    const TestPush push(i, test_batch(i), 200, *server);
+    TestPush push(i, test_batch(i), 200, *server);
+    const float scale = i % 3 == 1 ? 1.5F : 1.0F;
+    push.request.lr_scale = scale;
     ASSERT_TRUE(
         all_are(send_push(server.get(), push.request), server->shard_count(), Answer::kApplied));
-    wide.push(push.keys, push.wide.data(), push.counts.data());
-    narrow.push(push.keys, push.narrow.data(), push.counts.data());
+    wide.push(push.keys, push.wide.data(), push.counts.data(), scale);
+    narrow.push(push.keys, push.narrow.data(), push.counts.data(), scale);
     occurrences += std::accumulate(push.counts.begin(), push.counts.end(), 0ULL);
     for (uint32_t d = 0; d < parts; ++d)
       rule->update(weights[d].data(), states[d].data(), push.dense.data() + at[d],
-                   weights[d].size());
+                   weights[d].size(), scale);
   }
   const TestPush all(3, test_batch(0), 900, *server);  // only for its keys
   std::vector<float> got_wide(all.wide.size()), got_narrow(all.narrow.size()),
@@ -70,11 +73,23 @@ TEST(Server, EqualsTheReferenceBitForBit) {
   EXPECT_EQ(totals.dense_examples_min, 120U);
   EXPECT_EQ(totals.dense_examples_max, 120U);
   uint64_t counted = 0;
-  server->for_each_row([&](Key key, uint32_t count) {
+  server->for_each_row(server->primaries().shards, [&](Key key, uint32_t count) {
     counted += count;
     EXPECT_EQ(count, wide.rows().at(key).count);
   });
   EXPECT_EQ(counted, occurrences);
+}
+
+TEST(Server, AScaleThatIsNoneIsRefused) {
+  auto server = make_test_server();
+  const uint64_t before = server->content_hash();
+  TestPush push(1, test_batch(0), 100, *server);
+  for (const float bad : {0.0F, -1.0F, NAN, INFINITY, 2 * kLrScaleMax}) {
+    push.request.lr_scale = bad;
+    EXPECT_TRUE(
+        all_are(send_push(server.get(), push.request), server->shard_count(), Answer::kMalformed));
+  }
+  EXPECT_EQ(server->content_hash(), before);
 }
 
 TEST(Server, DuplicatesAndStalePushesChangeNothing) {
@@ -98,8 +113,8 @@ TEST(Server, DuplicatesAndStalePushesChangeNothing) {
   const auto mixed = send_push(server.get(), stale.request);
   EXPECT_EQ(mixed[2], Answer::kStaleEpoch);
   EXPECT_EQ(mixed[3], Answer::kApplied);
-  EXPECT_EQ(server->marked_by_all({0, 0, 0, 0}, 2), (std::vector<uint32_t>{0b01, 0}));
-  EXPECT_EQ(server->marked_by_any({0, 0, 0, 0}, 2), (std::vector<uint32_t>{0b11, 0}));
+  EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 2), (std::vector<uint32_t>{0b01, 0}));
+  EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 2, true), (std::vector<uint32_t>{0b11, 0}));
   float row[kDim];
   std::vector<float*> out = {row, row};
   Status status;
@@ -116,7 +131,7 @@ TEST(Server, AVerdictOtherThanAppliedMarksWithoutRows) {
   EXPECT_TRUE(
       all_are(send_push(server.get(), push.request), server->shard_count(), Answer::kApplied));
   EXPECT_EQ(server->content_hash(), before);
-  EXPECT_EQ(server->marked_by_all({0, 0, 0, 0}, 1), std::vector<uint32_t>{1});
+  EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 1), std::vector<uint32_t>{1});
 }
 
 class SavedServer : public testing::Test {
@@ -131,7 +146,7 @@ class SavedServer : public testing::Test {
     }
     const CheckpointStore store(folder_);
     manifest_.number = store.begin().value();
-    const auto saved = server_->save(folder_, manifest_.number);
+    const auto saved = server_->save(server_->primaries(), folder_, manifest_.number, 0);
     EXPECT_TRUE(saved.is_ok());
     for (const SavedShard& s : saved.value())
       manifest_.shards.push_back({{s.name, s.bytes, s.hash}, s.op, s.stream_hash, s.rows});
@@ -146,7 +161,7 @@ class SavedServer : public testing::Test {
     return Status::ok();
   }
 
-  std::unique_ptr<Server> server_ = make_test_server();
+  std::shared_ptr<Server> server_ = make_test_server();
   std::string folder_;
   Manifest manifest_;
 };
@@ -158,7 +173,7 @@ TEST_F(SavedServer, LoadsIntoASecondLife) {
   auto second = std::move(Server::create(o)).value();
   ASSERT_TRUE(load_all(second.get()).is_ok());
   EXPECT_EQ(second->content_hash(), server_->content_hash());
-  EXPECT_EQ(second->marked_by_all({0, 0, 0, 0}, 2), (std::vector<uint32_t>{~0U, 0b11}));
+  EXPECT_EQ(marked(*second, {0, 0, 0, 0}, 2), (std::vector<uint32_t>{~0U, 0b11}));
   EXPECT_EQ(second->totals().occurrences, server_->totals().occurrences);
   EXPECT_EQ(second->totals().dense_examples_min, 60U);
   // What the first life still sends is refused; what it had is known.
@@ -217,7 +232,7 @@ TEST(Server, ConcurrentPushesCountExactly) {
         if (i % 4 != t && (i + 1) % 4 != t) continue;
         const auto some = send_push(server.get(), pushes[i]->request);
         answers[t].insert(answers[t].end(), some.begin(), some.end());
-        (void)server->marked_by_all({0, 0, 0, 0}, 30);
+        (void)marked(*server, {0, 0, 0, 0}, 30);
         (void)server->totals();
       }
     });
@@ -233,7 +248,7 @@ TEST(Server, ConcurrentPushesCountExactly) {
   EXPECT_EQ(server->totals().occurrences[0], occurrences);
   EXPECT_EQ(server->totals().dense_examples_min, kBatches * 10U);
   EXPECT_EQ(server->totals().dense_examples_max, kBatches * 10U);
-  EXPECT_EQ(server->marked_by_all({0, 0, 0, 0}, 30), std::vector<uint32_t>(30, ~0U));
+  EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 30), std::vector<uint32_t>(30, ~0U));
 }
 
 TEST(Server, OptionsOutOfRangeAreRefused) {

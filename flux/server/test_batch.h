@@ -33,11 +33,11 @@ inline ServerOptions options_of(const OpenJob& job) {
   o.dense_optimizer = {.rule = "adam", .lr = 0.01F};
   o.parameters = kShape.parameters;
   o.incarnation = job.incarnation;
-  o.epoch = job.epoch;
-  o.owned = job.shards;
+  o.places = job.places;
+  o.self = job.self;
   return o;
 }
-inline Result<std::unique_ptr<Server>> make_server(const OpenJob& job) {
+inline Result<std::shared_ptr<Server>> make_server(const OpenJob& job) {
   if (job.name == "broken") return invalid("this job cannot be built");
   FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options_of(job)));
   std::vector<float> initial(kShape.parameters);
@@ -49,6 +49,13 @@ inline std::vector<ShardId> every_shard() {
   std::vector<ShardId> all(kShape.all_shards());
   std::iota(all.begin(), all.end(), 0U);
   return all;
+}
+// These shards, primary, without a backup.
+inline Assignments alone(const std::vector<ShardId>& shards, ShardEpoch epoch = {1, 1}) {
+  Assignments places;
+  for (const ShardId id : shards)
+    places.shards.push_back({id, epoch, ReplicaRole::kPrimary, kNoServer, kAnyOp});
+  return places;
 }
 
 struct BatchData {

@@ -35,11 +35,43 @@ inline ServerOptions test_options() {
   return o;
 }
 
+// These shards, primary, without a backup.
+inline Assignments alone(const std::vector<ShardId>& shards, ShardEpoch epoch = {1, 1}) {
+  Assignments places;
+  for (const ShardId id : shards)
+    places.shards.push_back({id, epoch, ReplicaRole::kPrimary, kNoServer, kAnyOp});
+  return places;
+}
+
+// The coordinator's verbs of a server without backups, for all its primaries: answered at once.
+inline Status open_pass(Server* server, uint32_t pass, uint64_t geometry) {
+  Status status(Code::kIo, "not answered");
+  server->open_pass(server->primaries(), pass, geometry, [&](const Status& s) { status = s; });
+  return status;
+}
+inline Status close_below(Server* server, uint32_t pass) {
+  Status status(Code::kIo, "not answered");
+  server->close_below(server->primaries(), pass, [&](const Status& s) { status = s; });
+  return status;
+}
+inline Status mark(Server* server, uint64_t geometry, const std::vector<BatchId>& ids, Verdict v) {
+  Status status(Code::kIo, "not answered");
+  server->mark(server->primaries(), geometry, ids, v, [&](const Status& s) { status = s; });
+  return status;
+}
+inline std::vector<uint32_t> marked(const Server& server, const BlockId& section, uint32_t blocks,
+                                    bool any = false) {
+  return server.marked(server.primaries(), section, blocks, any).value();
+}
+inline Status void_member(Server* server, uint64_t round, const BlockId& block) {
+  return server->void_member(server->primaries(), round, block);
+}
+
 // With pass 0 open.
-inline std::unique_ptr<Server> make_test_server(const ServerOptions& o = test_options()) {
+inline std::shared_ptr<Server> make_test_server(const ServerOptions& o = test_options()) {
   auto server = Server::create(o);
   FLUX_CHECK(server.is_ok(), "{}", server.status().message());
-  FLUX_CHECK(server.value()->open_pass(0, kGeometry).is_ok(), "a new pass opens");
+  FLUX_CHECK(open_pass(server.value().get(), 0, kGeometry).is_ok(), "a new pass opens");
   return std::move(server).value();
 }
 

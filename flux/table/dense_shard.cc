@@ -32,8 +32,8 @@ void DenseShard::pull(float* out) const {
   std::copy_n(floats_.data(), size_, out);
 }
 
-void DenseShard::push(const float* gradient, uint64_t examples) {
-  optimizer_->update(floats_.data(), floats_.data() + size_, gradient, size_);
+void DenseShard::push(const float* gradient, uint64_t examples, float lr_scale) {
+  optimizer_->update(floats_.data(), floats_.data() + size_, gradient, size_, lr_scale);
   examples_ += examples;
 }
 

@@ -33,8 +33,8 @@ class DenseShard {
   // Starts anew from size() values: fresh state, no examples.
   void init(std::span<const float> values);
   void pull(float* out) const;
-  // One step with the gradient of size() floats.
-  void push(const float* gradient, uint64_t examples);
+  // One step with the gradient of size() floats. lr_scale: see Optimizer.
+  void push(const float* gradient, uint64_t examples, float lr_scale = 1);
 
   size_t saved_bytes() const;
   void save(std::string* out) const;  // appends

@@ -38,8 +38,9 @@ TEST_P(DenseShardTest, EqualsTheReferenceRuleBitForBit) {
   reference->init_state(row.data() + n, n);
   for (uint64_t step = 1; step <= 10; ++step) {
     const std::vector<float> gradient = normals(random, n);
-    shard.push(gradient.data(), 32);
-    reference->update(row.data(), row.data() + n, gradient.data(), n);
+    const float scale = step % 3 == 0 ? 0.7F : 1.0F;
+    shard.push(gradient.data(), 32, scale);
+    reference->update(row.data(), row.data() + n, gradient.data(), n, scale);
     std::vector<float> out(n);
     shard.pull(out.data());
     ASSERT_EQ(out, std::vector<float>(row.begin(), row.begin() + static_cast<long>(n)));

@@ -32,15 +32,15 @@ void ReferenceTable::pull(std::span<const Key> keys, float* out) const {
   }
 }
 
-void ReferenceTable::push(std::span<const Key> keys, const float* gradients,
-                          const uint32_t* counts) {
+void ReferenceTable::push(std::span<const Key> keys, const float* gradients, const uint32_t* counts,
+                          float lr_scale) {
   for (size_t i = 0; i < keys.size(); ++i) {
     auto found = rows_.find(keys[i]);
     if (found == rows_.end()) found = rows_.emplace(keys[i], fresh_row(keys[i])).first;
     Row& row = found->second;
     row.count += counts[i];
     optimizer_->update(row.floats.data(), row.floats.data() + options_.dim,
-                       gradients + i * options_.dim, options_.dim);
+                       gradients + i * options_.dim, options_.dim, lr_scale);
   }
 }
 

@@ -25,7 +25,8 @@ class ReferenceTable {
 
   // As SparseShard.
   void pull(std::span<const Key> keys, float* out) const;
-  void push(std::span<const Key> keys, const float* gradients, const uint32_t* counts);
+  void push(std::span<const Key> keys, const float* gradients, const uint32_t* counts,
+            float lr_scale = 1);
   uint64_t count_sum() const;
 
   const std::unordered_map<Key, Row>& rows() const { return rows_; }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "flux/table/changed_rows.h"
 #include "flux/table/initial_value.h"
 #include "flux/table/key_index.h"
 #include "flux/table/row_arena.h"
@@ -56,7 +57,8 @@ void copy_floats(float* to, const float* from, size_t n) {
 // What is known of the keys of one block on their way through the passes.
 struct Stage {
   std::array<uint64_t, kBlock> hash;
-  std::array<char*, kBlock> row;  // likely row, unverified; nullptr if the key is absent
+  std::array<char*, kBlock> row;        // likely row, unverified; nullptr if the key is absent
+  std::array<uint32_t, kBlock> number;  // of that row
 };
 
 }  // namespace
@@ -68,7 +70,8 @@ struct SparseShard::Impl {
         initial{options.init == "zero" ? 0.0F : options.init_scale, options.seed},
         optimizer(rule),
         slab(make_row_layout(floats), std::move(arena)),
-        index(&slab.arena()) {}
+        index(&slab.arena()),
+        changed(&slab.arena()) {}
 
   // The three passes over a block: hash and fetch index lines; probe and fetch rows; use them.
   void hash_block(std::span<const Key> keys, Stage& stage) const {
@@ -77,6 +80,7 @@ struct SparseShard::Impl {
       index.prefetch(stage.hash[i]);
     }
   }
+  template <bool kWrite>
   void probe_block(size_t n, Stage& stage, size_t bytes) const {
     for (size_t i = 0; i < n; ++i) {
       const uint32_t number = index.find(stage.hash[i], [](uint32_t) { return true; });
@@ -84,10 +88,14 @@ struct SparseShard::Impl {
       if (number == KeyIndex::kNone) continue;
       stage.row[i] = slab.row(number);
       prefetch_bytes(stage.row[i], bytes);
+      if constexpr (kWrite) {
+        stage.number[i] = number;
+        changed.prefetch(number);
+      }
     }
   }
   // Calls use(begin, block, stage) for every block of keys, with the next two blocks under way.
-  template <typename Use>
+  template <bool kWrite, typename Use>
   void for_blocks(std::span<const Key> keys, size_t bytes, const Use& use) const {
     std::array<Stage, kStages> stages;
     const size_t blocks = (keys.size() + kBlock - 1) / kBlock;
@@ -97,42 +105,39 @@ struct SparseShard::Impl {
     for (size_t b = 0; b < blocks + kUseLag; ++b) {
       if (b < blocks) hash_block(block(b), stages[b % kStages]);
       const size_t probed = b - kProbeLag;  // wraps round, and is then not below `blocks`
-      if (probed < blocks) probe_block(block(probed).size(), stages[probed % kStages], bytes);
+      if (probed < blocks)
+        probe_block<kWrite>(block(probed).size(), stages[probed % kStages], bytes);
       const size_t used = b - kUseLag;
       if (used < blocks) use(used * kBlock, block(used), stages[used % kStages]);
     }
   }
 
-  char* find(Key key, uint64_t hash) const {
-    char* row = nullptr;
-    index.find(hash, [&](uint32_t number) {
-      row = slab.row(number);
-      if (key_of(row) == key) return true;
-      row = nullptr;
-      return false;
-    });
-    return row;
+  // Its number, or kNone.
+  uint32_t find(Key key, uint64_t hash) const {
+    return index.find(hash, [&](uint32_t number) { return key_of(slab.row(number)) == key; });
   }
   // The row of a key whose likely row did not hold it.
-  char* find_or_create(Key key, uint64_t hash) {
-    if (char* row = find(key, hash)) return row;
-    char* row = append(key, hash);
+  uint32_t find_or_create(Key key, uint64_t hash) {
+    const uint32_t found = find(key, hash);
+    if (found != KeyIndex::kNone) return found;
+    const uint32_t number = append(key, hash);
+    char* row = slab.row(number);
     const uint32_t zero = 0;
     std::memcpy(row + 8, &zero, sizeof zero);
     initial.fill(key, floats_of(row), dim);
     optimizer->init_state(floats_of(row) + dim, dim);
-    return row;
+    return number;
   }
   // A new row of which only the key is set.
-  char* append(Key key, uint64_t hash) {
+  uint32_t append(Key key, uint64_t hash) {
     if (slab.size() >= index.capacity()) {
       resize_index(std::max(KeyIndex::lines_for(slab.size() + 1), index.lines() * 3 / 2));
     }
     const uint32_t number = slab.append();
-    char* row = slab.row(number);
-    std::memcpy(row, &key, sizeof key);
+    changed.reserve(size_t{number} + 1);
+    std::memcpy(slab.row(number), &key, sizeof key);
     index.insert(hash, number);
-    return row;
+    return number;
   }
   void resize_index(size_t lines) {
     index.resize(lines, slab.layout().numbers(lines * KeyIndex::kLineEntries));
@@ -144,6 +149,7 @@ struct SparseShard::Impl {
     const size_t bytes = slab.layout().bytes;
     const size_t rows = saved.size() / bytes;
     if (rows > 0) resize_index(KeyIndex::lines_for(rows));
+    changed.reserve(slab.layout().numbers(rows));
     for (size_t i = 0; i < rows; ++i) {
       const char* from = saved.data() + i * bytes;
       if (i + kAhead < rows) index.prefetch(key_hash(key_of(from + kAhead * bytes)));
@@ -153,11 +159,11 @@ struct SparseShard::Impl {
                      i, key, shard_of(key, shards));
       }
       const uint64_t hash = key_hash(key);
-      if (find(key, hash) != nullptr) {
+      if (find(key, hash) != KeyIndex::kNone) {
         return error(Code::kCorrupt, "saved rows of shard {}: row {} repeats key {}", shard, i,
                      key);
       }
-      std::memcpy(append(key, hash), from, bytes);
+      std::memcpy(slab.row(append(key, hash)), from, bytes);
     }
     return Status::ok();
   }
@@ -169,6 +175,7 @@ struct SparseShard::Impl {
   const Optimizer* const optimizer;
   RowSlab slab;
   KeyIndex index;
+  ChangedRows changed;
 };
 
 std::shared_ptr<RowArena> make_row_arena(const TableOptions& /*options*/) {
@@ -204,39 +211,47 @@ size_t SparseShard::size() const {
 void SparseShard::pull(std::span<const Key> keys, float* out) const {
   const Impl& impl = *impl_;
   const size_t dim = impl.dim;
-  impl.for_blocks(keys, impl.pulled_bytes(), [&](size_t begin, auto block, const Stage& stage) {
+  const auto use = [&](size_t begin, auto block, const Stage& stage) {
     float* to = out + begin * dim;
     for (size_t i = 0; i < block.size(); ++i, to += dim) {
       char* row = stage.row[i];
-      if (row != nullptr && key_of(row) != block[i]) row = impl.find(block[i], stage.hash[i]);
+      if (row != nullptr && key_of(row) != block[i]) {
+        const uint32_t number = impl.find(block[i], stage.hash[i]);
+        row = number == KeyIndex::kNone ? nullptr : impl.slab.row(number);
+      }
       if (row != nullptr) {
         copy_floats(to, floats_of(row), dim);
       } else {
         impl.initial.fill(block[i], to, dim);
       }
     }
-  });
+  };
+  impl.for_blocks<false>(keys, impl.pulled_bytes(), use);
 }
 
-void SparseShard::push(std::span<const Key> keys, const float* gradients, const uint32_t* counts) {
+void SparseShard::push(std::span<const Key> keys, const float* gradients, const uint32_t* counts,
+                       float lr_scale) {
   Impl& impl = *impl_;
   const size_t dim = impl.dim;
   std::array<float*, kBlock> rows;
-  impl.for_blocks(
-      keys, impl.slab.layout().bytes, [&](size_t begin, auto block, const Stage& stage) {
-        for (size_t i = 0; i < block.size(); ++i) {
-          char* row = stage.row[i];
-          if (row == nullptr || key_of(row) != block[i]) {
-            row = impl.find_or_create(block[i], stage.hash[i]);
-          }
-          uint32_t count;
-          std::memcpy(&count, row + 8, sizeof count);
-          count += counts[begin + i];
-          std::memcpy(row + 8, &count, sizeof count);
-          rows[i] = floats_of(row);
-        }
-        impl.optimizer->update_rows(rows.data(), gradients + begin * dim, block.size(), dim);
-      });
+  const auto use = [&](size_t begin, auto block, const Stage& stage) {
+    for (size_t i = 0; i < block.size(); ++i) {
+      char* row = stage.row[i];
+      uint32_t number = stage.number[i];
+      if (row == nullptr || key_of(row) != block[i]) {
+        number = impl.find_or_create(block[i], stage.hash[i]);
+        row = impl.slab.row(number);
+      }
+      impl.changed.set(number);
+      uint32_t count;
+      std::memcpy(&count, row + 8, sizeof count);
+      count += counts[begin + i];
+      std::memcpy(row + 8, &count, sizeof count);
+      rows[i] = floats_of(row);
+    }
+    impl.optimizer->update_rows(rows.data(), gradients + begin * dim, block.size(), dim, lr_scale);
+  };
+  impl.for_blocks<true>(keys, impl.slab.layout().bytes, use);
 }
 
 void SparseShard::prefetch(std::span<const Key> keys) const {
@@ -259,13 +274,32 @@ size_t SparseShard::saved_row_bytes() const {
 
 void SparseShard::save_rows(std::string* out) const {
   const size_t bytes = saved_row_bytes();
-  const size_t start = out->size();
-  out->resize(start + size() * bytes);
-  char* to = out->data() + start;
-  impl_->slab.for_each([&](uint32_t, const char* row) {
-    std::memcpy(to, row, bytes);
-    to += bytes;
-  });
+  out->reserve(out->size() + size() * bytes);
+  impl_->slab.for_each([&](uint32_t, const char* row) { out->append(row, bytes); });
+}
+
+size_t SparseShard::changed_rows() const {
+  return impl_->changed.count();
+}
+
+void SparseShard::begin_save() {
+  impl_->changed.begin();
+}
+
+size_t SparseShard::save_changed(std::string* out) const {
+  const size_t bytes = saved_row_bytes();
+  const size_t rows = impl_->changed.count_saving();
+  out->reserve(out->size() + rows * bytes);
+  impl_->changed.for_each_saving(
+      [&](uint32_t number) { out->append(impl_->slab.row(number), bytes); });
+  return rows;
+}
+
+void SparseShard::end_save(bool stands) {
+  if (stands)
+    impl_->changed.drop();
+  else
+    impl_->changed.bring_back();
 }
 
 Status SparseShard::load_rows(std::string_view saved, uint32_t shard, uint32_t shards) {
@@ -280,6 +314,7 @@ Status SparseShard::load_rows(std::string_view saved, uint32_t shard, uint32_t s
   if (!status.is_ok()) {
     impl.index.release();
     impl.slab.clear();
+    impl.changed.clear();
   }
   return status;
 }
@@ -311,7 +346,7 @@ SparseShard::Figures SparseShard::figures() const {
 }
 
 size_t SparseShard::memory_bytes() const {
-  return impl_->slab.memory_bytes() + impl_->index.memory_bytes();
+  return impl_->slab.memory_bytes() + impl_->index.memory_bytes() + impl_->changed.memory_bytes();
 }
 
 }  // namespace flux

@@ -52,8 +52,9 @@ class SparseShard {
   // weights of keys[i] -> out + i * dim.
   void pull(std::span<const Key> keys, float* out) const;
   // Applies gradients[i * dim ..] to keys[i] (created if absent) and adds counts[i] to its count.
-  // Keys are normally unique; a repeated key is applied in order.
-  void push(std::span<const Key> keys, const float* gradients, const uint32_t* counts);
+  // Keys are normally unique; a repeated key is applied in order. lr_scale: see Optimizer.
+  void push(std::span<const Key> keys, const float* gradients, const uint32_t* counts,
+            float lr_scale = 1);
 
   // A hint that these keys will soon be pulled or pushed: fetches their lines of the index and
   // changes nothing. A caller who visits many shards with few keys each gives it to the next shard
@@ -82,7 +83,20 @@ class SparseShard {
   void save_rows(std::string* out) const;
   // Adds rows in saved form to an empty shard; kCorrupt if the bytes are not whole rows, a key
   // repeats, or a key does not belong to `shard` of `shards`. After a failure the shard is empty.
+  // Loaded rows count as saved: none of them has changed.
   Status load_rows(std::string_view saved, uint32_t shard, uint32_t shards);
+
+  // Increments: the shard knows which rows were pushed to since the last save that stands.
+  size_t changed_rows() const;
+  // What changed up to now belongs to the save that begins; pushes from now on to the next one. The
+  // save before must have ended.
+  void begin_save();
+  // Appends the rows of the save under way, as they are now and in the order of for_each, and says
+  // how many. Meant for the same critical section as begin_save().
+  size_t save_changed(std::string* out) const;
+  // The save stands: its rows are changed only if they were pushed to since. Or it does not: its
+  // rows count as changed again. Without a save under way nothing happens.
+  void end_save(bool stands);
   // Order-free hash of (key, row) over all rows.
   uint64_t content_hash() const;
   // Bytes held for index and rows.

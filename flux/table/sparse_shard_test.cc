@@ -116,8 +116,9 @@ TEST_P(SparseShardTest, EqualsTheReferenceTableBitForBit) {
     const std::vector<float> got = pulled(owned.shard, push.keys, o.dim);
     ASSERT_TRUE(same_bits(got.data(), expected.data(), expected.size())) << "op " << op;
     if (random.chance(0.3)) continue;
-    apply(owned.shard, push);
-    reference.push(push.keys, push.gradients.data(), push.counts.data());
+    const float scale = random.chance(0.7) ? 1.0F : static_cast<float>(0.1 + 2 * random.uniform());
+    owned.shard.push(push.keys, push.gradients.data(), push.counts.data(), scale);
+    reference.push(push.keys, push.gradients.data(), push.counts.data(), scale);
     ASSERT_EQ(owned.shard.size(), reference.rows().size());
   }
   ASSERT_GT(owned.shard.size(), 2000U);  // the index has grown many times

@@ -42,12 +42,30 @@ void BentJob::lease(LeaseRequest request, std::function<void(Result<LeaseAnswer>
   });
 }
 
-void BentAdmin::marked(uint64_t incarnation, BlockId section, uint32_t blocks, bool any,
+void BentAdmin::holdings(std::string name, uint64_t term,
+                         std::function<void(Result<Holdings>)> done) {
+  if (bent_->bug != ClusterBug::kTermReused)
+    return inner_->holdings(std::move(name), term, std::move(done));
+  inner_->holdings(std::move(name), term, [done = std::move(done)](Result<Holdings> holdings) {
+    if (holdings.is_ok()) holdings.value().term = 0;
+    done(std::move(holdings));
+  });
+}
+
+// A shard that is put back to a checkpoint may lack what was acknowledged since.
+void BentAdmin::load(AdminCall call, LoadJob load, Done done) {
+  for (size_t i = 0; i < call.shards.size(); ++i)
+    bent_->facts->replicas.rolled_back(call.incarnation, call.shards[i], call.epochs[i]);
+  inner_->load(std::move(call), std::move(load), std::move(done));
+}
+
+void BentAdmin::marked(AdminCall call, BlockId section, uint32_t blocks, bool any,
                        std::function<void(Result<std::vector<uint32_t>>)> done) {
+  if (bent_->bug == ClusterBug::kMarksOfAny) any = true;
   if (bent_->bug != ClusterBug::kHintsTrusted)
-    return inner_->marked(incarnation, section, blocks, any, std::move(done));
+    return inner_->marked(std::move(call), section, blocks, any, std::move(done));
   inner_->marked(
-      incarnation, section, blocks, any,
+      std::move(call), section, blocks, any,
       [bent = bent_, section, done = std::move(done)](Result<std::vector<uint32_t>> masks) {
         if (masks.is_ok())
           for (const BatchId& id : bent->hinted)
@@ -73,27 +91,31 @@ std::set<BatchId> logged_skips(Files* disk, const std::string& log) {
   return out;
 }
 
-void BentAdmin::mark(uint64_t incarnation, uint64_t geometry, std::vector<BatchId> ids,
-                     Verdict verdict, Done done) {
+void BentAdmin::mark(AdminCall call, uint64_t geometry, std::vector<BatchId> ids, Verdict verdict,
+                     Done done) {
   const std::set<BatchId> decided = logged_skips(bent_->disk, bent_->log);
   for (const BatchId& id : ids)
     if (!decided.contains(id))
       bent_->facts->fail(to_string(id) + " is marked before the verdict is logged");
-  inner_->mark(incarnation, geometry, std::move(ids), verdict, std::move(done));
+  inner_->mark(std::move(call), geometry, std::move(ids), verdict, std::move(done));
 }
 
-void BentAdmin::void_member(uint64_t incarnation, uint64_t round, BlockId block, Done done) {
-  bent_->facts->voided.insert({incarnation, round, block});
-  inner_->void_member(incarnation, round, block, std::move(done));
+void BentAdmin::void_member(AdminCall call, uint64_t round, BlockId block, Done done) {
+  bent_->facts->voided.insert({call.incarnation, round, block});
+  inner_->void_member(std::move(call), round, block, std::move(done));
 }
 
-void BentAdmin::save(uint64_t incarnation, std::string folder, uint64_t number,
+void BentAdmin::save(AdminCall call, std::string folder, uint64_t number, uint64_t committed,
                      std::function<void(Result<std::vector<SavedShard>>)> done) {
+  if (bent_->bug == ClusterBug::kPrunedEarly)
+    inner_->close_below(call, bent_->pass + 1, [](const Status&) {});
   const bool bends =
       bent_->bug == ClusterBug::kSnapshotTorn || bent_->bug == ClusterBug::kManifestUnaudited;
-  if (!bends) return inner_->save(incarnation, std::move(folder), number, std::move(done));
+  if (!bends)
+    return inner_->save(std::move(call), std::move(folder), number, committed, std::move(done));
   const std::string path = join_path(folder, fmt::format("{:06}", number));
-  inner_->save(incarnation, std::move(folder), number,
+  // Whole files only: a bent one must be no base.
+  inner_->save(std::move(call), std::move(folder), number, 0,
                [bent = bent_, path, done = std::move(done)](Result<std::vector<SavedShard>> saved) {
                  if (saved.is_ok())
                    for (SavedShard& shard : saved.value()) bend(bent, path, &shard);

@@ -37,6 +37,7 @@ struct Bent {
   std::map<std::string, std::string> shadows;  // path -> what a read gives
   Files* disk = nullptr;                       // without faults
   std::string log;                             // path of the decision log
+  uint32_t pass = 0;                           // opened last
 };
 
 // Batches that a coordinator has decided to skip, by its log; the disk is only looked at.
@@ -77,28 +78,38 @@ class BentAdmin final : public ServerAdminPort {
   void open_job(OpenJob job, Done done) override {
     inner_->open_job(std::move(job), std::move(done));
   }
-  void load(uint64_t incarnation, LoadJob load, Done done) override {
-    inner_->load(incarnation, std::move(load), std::move(done));
+  void holdings(std::string name, uint64_t term,
+                std::function<void(Result<Holdings>)> done) override;
+  void assign(AdminCall call, Assignments places, States done) override {
+    inner_->assign(std::move(call), std::move(places), std::move(done));
   }
-  void open_pass(uint64_t incarnation, uint32_t pass, uint64_t geometry, Done done) override {
-    inner_->open_pass(incarnation, pass, geometry, std::move(done));
+  void seal(AdminCall call, States done) override {
+    inner_->seal(std::move(call), std::move(done));
   }
-  void close_below(uint64_t incarnation, uint32_t pass, Done done) override {
-    inner_->close_below(incarnation, pass, std::move(done));
+  void copy(AdminCall call, ServerId target, std::string address, States done) override {
+    inner_->copy(std::move(call), target, std::move(address), std::move(done));
   }
-  void marked(uint64_t incarnation, BlockId section, uint32_t blocks, bool any,
+  void load(AdminCall call, LoadJob load, Done done) override;
+  void open_pass(AdminCall call, uint32_t pass, uint64_t geometry, Done done) override {
+    bent_->pass = pass;
+    inner_->open_pass(std::move(call), pass, geometry, std::move(done));
+  }
+  void close_below(AdminCall call, uint32_t pass, Done done) override {
+    inner_->close_below(std::move(call), pass, std::move(done));
+  }
+  void marked(AdminCall call, BlockId section, uint32_t blocks, bool any,
               std::function<void(Result<std::vector<uint32_t>>)> done) override;
-  void mark(uint64_t incarnation, uint64_t geometry, std::vector<BatchId> ids, Verdict verdict,
+  void mark(AdminCall call, uint64_t geometry, std::vector<BatchId> ids, Verdict verdict,
             Done done) override;
-  void void_member(uint64_t incarnation, uint64_t round, BlockId block, Done done) override;
-  void save(uint64_t incarnation, std::string folder, uint64_t number,
+  void void_member(AdminCall call, uint64_t round, BlockId block, Done done) override;
+  void save(AdminCall call, std::string folder, uint64_t number, uint64_t committed,
             std::function<void(Result<std::vector<SavedShard>>)> done) override;
-  void totals(uint64_t incarnation, bool rows, std::vector<ExpectedCount> expected,
+  void totals(AdminCall call, bool rows, std::vector<ExpectedCount> expected,
               std::function<void(Result<JobTotals>)> done) override {
-    inner_->totals(incarnation, rows, std::move(expected), std::move(done));
+    inner_->totals(std::move(call), rows, std::move(expected), std::move(done));
   }
-  void close_job(uint64_t incarnation, Done done) override {
-    inner_->close_job(incarnation, std::move(done));
+  void close_job(AdminCall call, Done done) override {
+    inner_->close_job(std::move(call), std::move(done));
   }
 
  private:
@@ -118,6 +129,8 @@ class ShadowFiles final : public Files {
     return inner_->write_synced(path, content);
   }
   Status create_exclusive(const std::string& path, std::string_view content) override {
+    const bool again = bent_->bug == ClusterBug::kTermReused && is_term(path);
+    if (again) FLUX_RETURN_IF_ERROR(inner_->remove_all(path));
     return inner_->create_exclusive(path, content);
   }
   Status append_synced(const std::string& path, std::string_view content) override {
@@ -125,15 +138,22 @@ class ShadowFiles final : public Files {
   }
   Result<std::string> read(const std::string& path, uint64_t bytes_max) override;
   Status make_folders(const std::string& path) override { return inner_->make_folders(path); }
-  Status sync_folder(const std::string& path) override { return inner_->sync_folder(path); }
+  Status sync_folder(const std::string& path) override {
+    if (bent_->bug == ClusterBug::kUnsyncedFiles) return Status::ok();
+    return inner_->sync_folder(path);
+  }
   bool exists(const std::string& path) override { return inner_->exists(path); }
   std::vector<std::string> list(const std::string& folder) override {
-    const bool blind = bent_->bug == ClusterBug::kZombieCommit && folder.ends_with("/terms");
+    const bool blind =
+        (bent_->bug == ClusterBug::kZombieCommit || bent_->bug == ClusterBug::kTermReused) &&
+        folder.ends_with("/terms");
     return blind ? std::vector<std::string>() : inner_->list(folder);
   }
   Status remove_all(const std::string& path) override { return inner_->remove_all(path); }
 
  private:
+  static bool is_term(const std::string& path) { return path.find("/terms/") != std::string::npos; }
+
   Files* inner_;
   Bent* bent_;
 };

@@ -28,6 +28,26 @@ const char* cluster_bug_name(ClusterBug bug) {
       return "sync-not-awaited";
     case ClusterBug::kZombieCommit:
       return "zombie-commit";
+    case ClusterBug::kEarlyReplicated:
+      return "early-replicated";
+    case ClusterBug::kVoidConfirmed:
+      return "void-confirmed";
+    case ClusterBug::kFencedServes:
+      return "fenced-serves";
+    case ClusterBug::kTermReused:
+      return "term-reused";
+    case ClusterBug::kMarksOfAny:
+      return "marks-of-any";
+    case ClusterBug::kStaleAnswer:
+      return "stale-answer";
+    case ClusterBug::kForgedAnswer:
+      return "forged-answer";
+    case ClusterBug::kPrunedEarly:
+      return "pruned-early";
+    case ClusterBug::kLedgerNotCopied:
+      return "ledger-not-copied";
+    case ClusterBug::kUnsyncedFiles:
+      return "unsynced-files";
   }
   return "unknown";
 }

@@ -22,8 +22,18 @@ enum class ClusterBug : uint8_t {
   kSnapshotTorn,         // rows and ledger of a saved shard are of different moments
   kSyncNotAwaited,       // a sync step is poured before every member has come
   kZombieCommit,         // a coordinator commits though another has claimed a later term
+  kEarlyReplicated,      // a receipt is confirmed before the backup has anything
+  kVoidConfirmed,        // a receipt that an epoch change made void is confirmed
+  kFencedServes,         // a primary that was replaced goes on answering
+  kTermReused,           // a coordinator that lost its terms begins with an old one
+  kMarksOfAny,           // what some shards have is taken for what all have
+  kStaleAnswer,          // a worker counts an answer that an older epoch earned
+  kForgedAnswer,         // a worker takes a batch for applied that it never pushed
+  kPrunedEarly,          // ledgers forget a pass before its manifest is committed
+  kLedgerNotCopied,      // a copied shard has the rows but not the ledger
+  kUnsyncedFiles,        // a manifest names files that were never made durable
 };
-constexpr uint32_t kClusterBugs = 12;  // kNone among them
+constexpr uint32_t kClusterBugs = 22;  // kNone among them
 
 // "ack-before-apply"; the words of `flux sim --bug`.
 const char* cluster_bug_name(ClusterBug bug);

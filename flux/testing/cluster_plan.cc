@@ -35,7 +35,7 @@ NetFaults draw_net(Random* random) {
 
 ClusterPlan draw_cluster_plan(Random* random) {
   ClusterPlan plan;
-  plan.servers = between(random, 1, 3);
+  plan.servers = between(random, 1, 4);
   plan.lanes.resize(between(random, 1, 4));
   for (uint32_t& lanes : plan.lanes) lanes = between(random, 1, 2);
   plan.shards = between(random, 2, 8);
@@ -56,7 +56,15 @@ ClusterPlan draw_cluster_plan(Random* random) {
   plan.leave_worker = between(random, 0, 2);
   plan.pause_worker = between(random, 0, 2);
   plan.isolate_worker = between(random, 0, 2);
-  plan.kill_server = random->chance(0.3) ? 1 : 0;
+  plan.replicas = random->chance(0.75) ? 2 : 1;
+  plan.kill_server = random->chance(0.7) ? between(random, 1, 3) : 0;
+  plan.pause_server = random->chance(0.3) ? 1 : 0;
+  plan.isolate_server = random->chance(0.3) ? 1 : 0;
+  plan.cut = random->chance(0.4) ? between(random, 1, 3) : 0;
+  plan.power_cut = random->chance(0.15) ? 1 : 0;
+  plan.drain = random->chance(0.3) ? 1 : 0;
+  plan.add_server = random->chance(0.3) ? 1 : 0;
+  plan.move = random->chance(0.3) ? 1 : 0;
   plan.kill_coordinator = random->chance(0.4) ? between(random, 1, 3) : 0;
   plan.stop_job = random->chance(0.2) ? 1 : 0;
   plan.lie = random->chance(0.3) ? 1 : 0;
@@ -70,14 +78,15 @@ std::string to_string(const ClusterPlan& plan) {
     passes += fmt::format("{}{} examples in {} blocks, batch {}", passes.empty() ? "" : "; ",
                           sim_geometry(p).records(), p.blocks, p.batch_size);
   return fmt::format(
-      "{} server(s), workers of {} lanes, {} shards, {}, {} pass(es) x {} epoch(s) ({}), "
+      "{} server(s), {} replica(s), workers of {} lanes, {} shards, {}, {} pass(es) x {} epoch(s) "
+      "({}), "
       "checkpoint "
       "every {:.1f} s; lost {:.2f} doubled {:.2f} breaks {:.3f} delay {} ms; disk fails {:.3f} "
       "dies "
       "{:.3f}; faults until {} s",
-      plan.servers, lanes, plan.shards, plan.mode, plan.schedule.passes, plan.schedule.epochs,
-      passes, plan.checkpoint_every_s, plan.net.lost, plan.net.doubled, plan.net.breaks,
-      plan.net.delay_max / kMillisecond, plan.disk.fails, plan.disk.dies,
+      plan.servers, plan.replicas, lanes, plan.shards, plan.mode, plan.schedule.passes,
+      plan.schedule.epochs, passes, plan.checkpoint_every_s, plan.net.lost, plan.net.doubled,
+      plan.net.breaks, plan.net.delay_max / kMillisecond, plan.disk.fails, plan.disk.dies,
       plan.faults_end / kSecond);
 }
 

@@ -19,7 +19,8 @@ namespace flux {
 struct ClusterPlan {
   uint32_t servers = 1;
   std::vector<uint32_t> lanes;  // by worker
-  uint32_t shards = 2;          // sparse
+  uint32_t replicas = 1;
+  uint32_t shards = 2;  // sparse
   std::string mode = "async";
   Schedule schedule;
   std::vector<SimPass> passes;
@@ -34,6 +35,8 @@ struct ClusterPlan {
   TimeNs rest_max = 0;
   uint32_t kill_worker = 0, leave_worker = 0, pause_worker = 0, isolate_worker = 0;
   uint32_t kill_server = 0, kill_coordinator = 0, stop_job = 0, lie = 0;
+  uint32_t pause_server = 0, isolate_server = 0, cut = 0, power_cut = 0;
+  uint32_t drain = 0, add_server = 0, move = 0;
 };
 
 ClusterPlan draw_cluster_plan(Random* random);

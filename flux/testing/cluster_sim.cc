@@ -1,7 +1,9 @@
 #include "flux/testing/cluster_sim.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "flux/storage/atomic_file.h"
@@ -14,6 +16,7 @@ constexpr TimeNs kFinishWithin = 300 * kSecond;  // after the faults stopped
 constexpr TimeNs kFailuresUntil = 90 * kSecond;  // ... a job may still end for their sake
 constexpr TimeNs kEndWithin = 60 * kSecond;      // without a coordinator no process stays longer
 constexpr uint64_t kStepsMax = 5'000'000;
+constexpr size_t kServersMax = 5;
 
 class Cluster {
  public:
@@ -49,6 +52,8 @@ class Cluster {
     result_.duplicates = context_.facts.duplicates;
     result_.partials = context_.facts.partials;
     result_.refused = context_.facts.refused;
+    result_.acknowledged = context_.facts.replicas.told();
+    result_.backups = context_.facts.replicas.backups_seen();
     result_.trace_hash = context_.world.trace_hash();
     result_.simulated_s = static_cast<double>(now()) * 1e-9;
     return result_;
@@ -67,12 +72,21 @@ class Cluster {
     context_.world.tell("FAILED: " + what);
   }
 
-  // --- the person who runs the job ---
+  // --- who starts processes ---
+  // Everything anew: the first time, after a power cut, after the job ended for a reason.
   void start_job() {
-    ++result_.lives;
     for (auto& server : servers_)
       if (server) bury(&server, "is killed: its address is needed");
     servers_.clear();
+    ++starts_;
+    start_coordinator();
+    for (uint32_t i = 0; i < context_.plan.servers; ++i) start_server(i);
+    for (uint32_t i = 0; i < context_.plan.lanes.size(); ++i)
+      later(context_.world.draw(0, kSecond), [this, i] { start_worker(i); });
+  }
+  // The coordinator alone; the others go on.
+  void start_coordinator() {
+    ++result_.lives;
     coordinator_.reset();
     coordinator_ = std::make_unique<CoordinatorProcess>(
         &context_, result_.lives, random().next() | 1,
@@ -82,22 +96,27 @@ class Cluster {
           else
             zombie_finished(life, outcome);
         });
-    context_.world.tell(
-        fmt::format("the job is started, incarnation {:x}", coordinator_->incarnation()));
+    context_.world.tell(coordinator_->name() + " is started");
     finished_ = false;
-    for (uint32_t i = 0; i < context_.plan.servers; ++i)
-      servers_.push_back(std::make_unique<ServerProcess>(&context_, i));
-    for (uint32_t i = 0; i < context_.plan.lanes.size(); ++i)
-      post(context_.world.draw(0, kSecond), [this, i, life = result_.lives] {
-        if (life == result_.lives && !job_over()) start_worker(i);
-      });
+  }
+  void start_server(uint32_t index) {
+    if (servers_.size() <= index) servers_.resize(index + 1);
+    if (servers_[index]) return;
+    servers_[index] = std::make_unique<ServerProcess>(&context_, index);
+    context_.world.tell(servers_[index]->name() + " is started");
   }
   void start_worker(uint32_t index) {
     for (const auto& worker : workers_)
-      if (worker->index() == index && worker_life_[worker.get()] == result_.lives) return;
+      if (worker->index() == index && worker_start_[worker.get()] == starts_) return;
     workers_.push_back(std::make_unique<WorkerProcess>(&context_, index));
-    worker_life_[workers_.back().get()] = result_.lives;
+    worker_start_[workers_.back().get()] = starts_;
     context_.world.tell(workers_.back()->name() + " is started");
+  }
+  // Unless everything was started anew, or is over, by then.
+  void later(TimeNs delay, std::function<void()> task) {
+    post(delay, [this, start = starts_, task = std::move(task)] {
+      if (start == starts_ && !complete_ && !failed_) task();
+    });
   }
   bool job_over() const { return !coordinator_ || finished_; }
 
@@ -111,6 +130,8 @@ class Cluster {
     if (status.is_ok() && outcome.complete) {
       check_complete();
       complete_ = true;
+    } else {
+      failed_ = true;
     }
     // It answers a while longer, so that the others learn of the end.
     post(context_.world.draw(0, 3 * kSecond), [this, life = result_.lives] {
@@ -125,7 +146,7 @@ class Cluster {
     if (!outcome.status.is_ok()) check_reason(outcome.status);
     post(context_.world.draw(0, kSecond), [this, life] { zombies_.erase(life); });
   }
-  // It is not heard any more, but lives; the job is started again elsewhere.
+  // It is not heard any more, but lives; another one is started elsewhere.
   void lose_coordinator() {
     if (!coordinator_ || finished_ || complete_) return;
     const TimeNs until = now() + context_.world.draw(kSecond, 15 * kSecond);
@@ -153,9 +174,26 @@ class Cluster {
       post(kEndWithin, [this] { all_ended(); });
       return;
     }
-    post(context_.world.draw(kMillisecond, 4 * kSecond), [this, life = result_.lives] {
-      if (life == result_.lives && !complete_) start_job();
+    if (failed_) {  // somebody reads why, and runs the job again
+      post(context_.world.draw(kMillisecond, 4 * kSecond), [this, start = starts_] {
+        if (start != starts_) return;
+        failed_ = false;
+        start_job();
+      });
+      return;
+    }
+    if (random().chance(0.3)) lose_log();
+    later(context_.world.draw(10 * kMillisecond, 2 * kSecond), [this, life = result_.lives] {
+      if (life == result_.lives) start_coordinator();
     });
+  }
+  // What only the log knew is forgotten: with servers out of reach older replicas may win.
+  void lose_log() {
+    context_.world.tell("the coordinator's log is deleted");
+    const Status removed = context_.eye.remove_all(kDecisionLog);
+    (void)removed;  // it may not exist yet
+    context_.facts.replicas.rolled_back_all();
+    ++logs_lost_;
   }
   void all_ended() {
     for (const auto& server : servers_)
@@ -190,45 +228,74 @@ class Cluster {
     }
   }
   void reap_server(std::unique_ptr<ServerProcess>* server) {
+    const uint32_t index = (*server)->index();
+    const bool drained = (*server)->over() && (*server)->status().is_ok();
     if (!(*server)->over()) ++result_.crashes;
     bury(server, "is gone");
+    // One that was sent away comes back too: somebody wants more servers.
+    const TimeNs after = drained ? 10 * kSecond : 3 * kSecond;
+    later(context_.world.draw(0, after), [this, index] { start_server(index); });
   }
   void reap_worker(size_t i) {
     auto& worker = workers_[i];
     const uint32_t index = worker->index();
     const Status status = worker->status();
     const bool ended = worker->over();
-    const bool mine = worker_life_[worker.get()] == result_.lives;
+    const bool mine = worker_start_[worker.get()] == starts_;
     if (!ended) ++result_.crashes;
     if (ended && (status.code() == Code::kInvalid || status.code() == Code::kCorrupt))
       fail(worker->name() + " ended for no good reason: " + status.message());
-    worker_life_.erase(worker.get());
+    worker_start_.erase(worker.get());
     bury(&worker, ended ? "is gone" : "died");
     workers_.erase(workers_.begin() + static_cast<long>(i));
-    if (mine)
-      post(context_.world.draw(0, 3 * kSecond), [this, index, life = result_.lives] {
-        if (life == result_.lives && !job_over()) start_worker(index);
-      });
+    if (mine) later(context_.world.draw(0, 3 * kSecond), [this, index] { start_worker(index); });
   }
   void kill_coordinator(const char* how) {
     ++result_.crashes;
-    const bool was_over = job_over();
+    const bool was_over = finished_;
     bury(&coordinator_, how);
     finished_ = true;
-    if (!was_over)
-      coordinator_gone();
-    else if (!complete_)
-      coordinator_gone();
-    else
+    if (complete_ && was_over)
       post(kEndWithin, [this] { all_ended(); });
+    else
+      coordinator_gone();
+  }
+  // All processes at once, and what was not on disk.
+  void power_cut() {
+    if (complete_) return;
+    context_.world.tell("the power is cut");
+    ++result_.power_cuts;
+    result_.crashes += 1 + servers_.size() + workers_.size();
+    zombies_.clear();
+    if (coordinator_) bury(&coordinator_, "loses power");
+    for (auto& server : servers_)
+      if (server) bury(&server, "loses power");
+    while (!workers_.empty()) {
+      worker_start_.erase(workers_.back().get());
+      bury(&workers_.back(), "loses power");
+      workers_.pop_back();
+    }
+    context_.disk.power_cut();
+    finished_ = true;
+    gone_since_ = now();
+    ++starts_;
+    failed_ = true;
+    post(context_.world.draw(kMillisecond, 4 * kSecond), [this, start = starts_] {
+      if (start != starts_) return;
+      failed_ = false;
+      start_job();
+    });
   }
 
   // --- faults ---
   void nemesis() {
     if (context_.healed || done_) return;
     const ClusterPlan& p = context_.plan;
-    const uint32_t weights[] = {p.kill_worker, p.leave_worker,     p.pause_worker, p.isolate_worker,
-                                p.kill_server, p.kill_coordinator, p.stop_job,     1};
+    const uint32_t weights[] = {
+        p.kill_worker,  p.leave_worker,     p.pause_worker, p.isolate_worker,
+        p.kill_server,  p.kill_coordinator, p.stop_job,     1,
+        p.pause_server, p.isolate_server,   p.cut,          p.power_cut,
+        p.drain,        p.add_server,       p.move};
     uint32_t sum = 0;
     for (const uint32_t w : weights) sum += w;
     uint64_t pick = random().below(sum);
@@ -269,15 +336,71 @@ class Cluster {
       case 6:
         if (coordinator_ && !finished_) coordinator_->master()->stop("somebody wants it to stop");
         break;
-      default:
+      case 7:
         probe();
+        break;
+      case 11:
+        power_cut();
+        break;
+      case 13:
+        if (servers_.size() < kServersMax) start_server(static_cast<uint32_t>(servers_.size()));
+        break;
+      case 10:
+        cut();
+        break;
+      default:
+        do_server_deed(deed, until);
+    }
+  }
+  void do_server_deed(size_t deed, TimeNs until) {
+    if (servers_.empty()) return;
+    auto& server = servers_[random().below(servers_.size())];
+    if (!server || complete_) return;
+    switch (deed) {
+      case 8:
+        context_.world.tell(server->name() + " pauses");
+        server->node()->pause(until);
+        break;
+      case 9:
+        context_.world.tell(server->name() + " is cut off");
+        context_.net.isolate(server->name(), until);
+        break;
+      case 12:
+        if (coordinator_ && !finished_) {
+          context_.world.tell(server->name() + " is to be drained");
+          (void)coordinator_->master()->drain(server->name());
+        }
+        break;
+      default:
+        if (coordinator_ && !finished_)
+          (void)coordinator_->master()->move(
+              static_cast<ShardId>(random().below(context_.all_shards())), server->name());
     }
   }
   void kill_server() {
+    if (servers_.empty()) return;
     auto& server = servers_[random().below(servers_.size())];
     if (!server || complete_) return;
     context_.world.tell(server->name() + " is killed");
     server->node()->kill();
+  }
+  // One way or both, between any two.
+  void cut() {
+    std::vector<std::string> names;
+    if (coordinator_) names.push_back(coordinator_->name());
+    for (const auto& server : servers_)
+      if (server) names.push_back(server->name());
+    for (const auto& worker : workers_) names.push_back(worker->name());
+    if (names.size() < 2) return;
+    const std::string& a = names[random().below(names.size())];
+    const std::string& b = names[random().below(names.size())];
+    if (a == b) return;
+    const TimeNs until = now() + context_.world.draw(100 * kMillisecond, 8 * kSecond);
+    const bool both = random().chance(0.5);
+    context_.world.tell(
+        fmt::format("nothing passes from {} to {}{}", a, b, both ? ", or back" : ""));
+    context_.net.cut(a, b, until);
+    if (both) context_.net.cut(b, a, until);
   }
   // A sender that lags: a write under an epoch that has passed.
   void probe() {
@@ -312,6 +435,9 @@ class Cluster {
     const std::string wrong = context_.audit.check_checkpoint(&context_.eye, parent_folder(path));
     if (!wrong.empty()) return fail("a bad checkpoint was committed: " + wrong);
     check_term(path);
+    const auto text = context_.eye.read(path, 1U << 20);
+    const auto manifest = decode_manifest(path, text.value());
+    closed_ = std::max(closed_, static_cast<uint32_t>(manifest.value().closed.size()));
   }
   // Nobody commits who has been replaced.
   void check_term(const std::string& path) {
@@ -324,21 +450,37 @@ class Cluster {
   }
   void check_complete() {
     read_decisions();
-    for (const auto& server : servers_) {
-      const Server* live = server ? server->server(coordinator_->incarnation()) : nullptr;
-      if (live == nullptr) continue;
-      for (const ShardId shard : live->owned()) {
+    const auto map = current_map();
+    for (const ReplicaAudit::Seen& seen : seen_servers())
+      for (const ShardId shard : seen.server->primaries().shards) {
+        if (!map || seen.server->state(shard).epoch != map->route.epoch[shard]) continue;
         const std::string wrong =
-            context_.audit.check_complete(live->image(shard), context_.plan.schedule.passes);
+            context_.audit.check_complete(seen.server->image(shard), context_.plan.schedule.passes);
         if (!wrong.empty()) fail("the job is complete, but " + wrong);
       }
-    }
     const auto checkpoints = context_.eye.list(join_path(kSimOutput, "checkpoints"));
     if (checkpoints.empty()) return fail("the job is complete, but there is no checkpoint");
     const std::string newest = join_path(join_path(kSimOutput, "checkpoints"), checkpoints.back());
     const std::string wrong =
         context_.audit.check_checkpoint(&context_.eye, newest, context_.plan.schedule.passes);
     if (!wrong.empty()) fail("the job is complete, but " + wrong);
+  }
+  std::vector<ReplicaAudit::Seen> seen_servers() {
+    std::vector<ReplicaAudit::Seen> out;
+    for (const auto& server : servers_) {
+      const Server* live =
+          server && coordinator_ ? server->server(coordinator_->incarnation()) : nullptr;
+      if (live != nullptr) out.push_back({server->name(), server_address(server->index()), live});
+    }
+    return out;
+  }
+  std::optional<ClusterMap> current_map() {
+    std::optional<ClusterMap> out;
+    if (!coordinator_ || !coordinator_->node()->alive()) return out;
+    coordinator_->master()->map([&out](const Result<ClusterMap>& map) {
+      if (map.is_ok() && map.value().route.size() > 0) out = map.value();
+    });
+    return out;
   }
   std::string waits() {
     if (!coordinator_) return "no coordinator";
@@ -356,16 +498,15 @@ class Cluster {
       for (const WaitStatus& wait : coordinator_->master()->status().waits)
         if (wait.who.empty() || wait.what.empty()) fail("somebody waits without a name");
     read_decisions();
-    for (const auto& server : servers_) {
-      const Server* live =
-          server && coordinator_ ? server->server(coordinator_->incarnation()) : nullptr;
-      if (live == nullptr) continue;
-      const ShardId shard =
-          live->owned().empty() ? 0 : live->owned()[random().below(live->owned().size())];
-      if (!live->owns(shard)) continue;
-      const std::string wrong = context_.audit.check(live->image(shard));
+    const auto seen = seen_servers();
+    std::string wrong = context_.facts.replicas.check(seen, context_.audit, closed_);
+    if (!wrong.empty()) fail(wrong);
+    if (const auto map = current_map(); map && wrong.empty()) {
+      wrong = context_.facts.replicas.check_owners(seen, *map, coordinator_->incarnation());
       if (!wrong.empty()) fail(wrong);
     }
+    for (const ReplicaAudit::Seen& one : seen)
+      if (one.server->diverged() > 0) fail(one.name + ": a history differs from its primary's");
     if (!coordinator_ && !complete_ && now() - gone_since_ > kEndWithin)
       fail("nobody starts the job again");
     post(kSecond, [this] { look(); });
@@ -377,9 +518,13 @@ class Cluster {
   std::map<uint64_t, std::unique_ptr<CoordinatorProcess>> zombies_;  // by life
   std::vector<std::unique_ptr<ServerProcess>> servers_;
   std::vector<std::unique_ptr<WorkerProcess>> workers_;  // also those of former lives
-  std::map<const WorkerProcess*, uint64_t> worker_life_;
-  uint64_t doubles_ = 0;   // coordinators that were replaced while they lived
-  bool finished_ = false;  // this life of the job
+  std::map<const WorkerProcess*, uint64_t> worker_start_;
+  uint64_t starts_ = 0;     // of everything
+  uint64_t doubles_ = 0;    // coordinators that were replaced while they lived
+  uint64_t logs_lost_ = 0;  //
+  uint32_t closed_ = 0;     // passes, by manifests on disk
+  bool finished_ = false;   // this life of the coordinator
+  bool failed_ = false;     // the job ended for a reason; it will be started again
   bool complete_ = false;
   bool done_ = false;
   TimeNs gone_since_ = 0;

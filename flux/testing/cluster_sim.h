@@ -27,8 +27,11 @@ struct ClusterSimResult {
   std::string mode;
   uint64_t steps = 0;
   uint64_t messages = 0;
-  uint64_t crashes = 0;                                // of any process
-  uint64_t lives = 0;                                  // starts of the job
+  uint64_t crashes = 0;  // of any process
+  uint64_t lives = 0;    // starts of the coordinator
+  uint64_t power_cuts = 0;
+  uint64_t acknowledged = 0;                           // told to be replicated
+  uint64_t backups = 0;                                // replicas compared with their primary
   uint64_t checkpoints = 0;                            // manifests committed and audited
   uint64_t pushes = 0;                                 // answers of shards
   uint64_t duplicates = 0, partials = 0, refused = 0;  // among them

@@ -182,6 +182,9 @@ class Sim {
         case PushAction::Kind::kSend:
           send_push(w, action);
           break;
+        case PushAction::Kind::kConfirm:  // one replica: nobody gives receipts
+        case PushAction::Kind::kApplied:
+          break;
         case PushAction::Kind::kRelease:
           for (const BatchId& id : worker.in_flight[action.seq])
             queue_->batch_applied(id, executor_.now_ns());
@@ -208,17 +211,16 @@ class Sim {
 
   void send_push(size_t w, const PushAction& action) {
     const PushClaim claim{incarnation_, kGeometry, action.ids, Verdict::kApplied};
-    network_.send([this, w, claim, boot = workers_[w].boot, seq = action.seq,
-                   server = action.server, shards = action.shards, epochs = action.epochs] {
-      if (!servers_[server].up) return;
+    network_.send([this, w, claim, boot = workers_[w].boot, sent = action] {
+      if (!servers_[sent.server].up) return;
       std::vector<ShardAnswer> answers;
-      for (size_t i = 0; i < shards.size(); ++i)
-        if (route_.server[shards[i]] == server)
-          answers.push_back(serve_push(shards[i], claim, epochs[i]));
-      network_.send([this, w, boot, seq, answers] {
+      for (size_t i = 0; i < sent.shards.size(); ++i)
+        if (route_.server[sent.shards[i]] == sent.server)
+          answers.push_back(serve_push(sent.shards[i], claim, sent.epochs[i]));
+      network_.send([this, w, boot, sent, answers] {
         if (!alive(w, boot)) return;
         std::vector<PushAction> more;
-        workers_[w].session->on_answers(seq, answers, executor_.now_ns(), &more);
+        workers_[w].session->on_answers(sent, answers, 0, executor_.now_ns(), &more);
         perform(w, more);
       });
     });

@@ -119,20 +119,25 @@ void SimNet::node_died(const SimNode* node) {
 void SimNet::heal() {
   faults_ = {};
   isolated_.clear();
+  cuts_.clear();
 }
 
-bool SimNet::blocked(const std::string& a, const std::string& b) const {
+bool SimNet::blocked(const std::string& from, const std::string& to) const {
   const auto until = [&](const std::string& name) {
     const auto it = isolated_.find(name);
     return it == isolated_.end() ? TimeNs{0} : it->second;
   };
-  return std::max(until(a), until(b)) > world_->now_ns();
+  const auto cut = cuts_.find({from, to});
+  const TimeNs one_way = cut == cuts_.end() ? 0 : cut->second;
+  return std::max({until(from), until(to), one_way}) > world_->now_ns();
 }
 
-std::vector<TimeNs> SimNet::fate(const std::shared_ptr<Link>& link) {
+std::vector<TimeNs> SimNet::fate(const std::shared_ptr<Link>& link, bool back) {
   ++messages_;
   Random& random = world_->random();
-  if (blocked(link->from, link->endpoint->node->name()) || random.chance(faults_.lost)) return {};
+  const std::string& peer = link->endpoint->node->name();
+  const bool stopped = back ? blocked(peer, link->from) : blocked(link->from, peer);
+  if (stopped || random.chance(faults_.lost)) return {};
   if (random.chance(faults_.breaks)) {
     break_link(link, true);
     if (random.chance(0.5)) return {};
@@ -145,8 +150,9 @@ std::vector<TimeNs> SimNet::fate(const std::shared_ptr<Link>& link) {
 std::shared_ptr<SimNet::Link> SimNet::open_link(Calls* calls) {
   if (calls->link && calls->link->up) return calls->link;
   const auto it = endpoints_.find(calls->address);
-  if (it == endpoints_.end() || blocked(calls->from->name(), it->second->node->name()))
-    return nullptr;
+  if (it == endpoints_.end()) return nullptr;
+  const std::string& peer = it->second->node->name();
+  if (blocked(calls->from->name(), peer) || blocked(peer, calls->from->name())) return nullptr;
   calls->link = std::make_shared<Link>();
   calls->link->id = ++last_link_;
   calls->link->endpoint = it->second;
@@ -204,7 +210,7 @@ void SimNet::transmit(const std::shared_ptr<Calls>& calls, uint64_t id) {
   gather(call.payload, message->bytes.payload.data());
   world_->trace(hash_bytes(call.control, call.verb));
   tell(link->from, calls->address, "->", call.verb);
-  for (const TimeNs delay : fate(link))
+  for (const TimeNs delay : fate(link, false))
     if (link->endpoint->open)
       link->endpoint->node->post(delay, [this, link, message] { deliver(link, message); });
 }
@@ -241,7 +247,7 @@ void SimNet::answer(const std::shared_ptr<Link>& link, const Message& request, c
   const bool traced = !untraced || !untraced(request.verb);
   world_->trace(hash_bytes(traced ? answer.control : "", static_cast<uint64_t>(status.code())));
   const auto calls = link->calls.lock();
-  const auto delays = fate(link);
+  const auto delays = fate(link, true);
   if (!calls || !link->up) return;
   for (const TimeNs delay : delays)
     calls->from->post(delay, [this, weak = link->calls, link, id = request.id, reply, status] {

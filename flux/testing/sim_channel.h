@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "flux/rpc/channel.h"
@@ -44,6 +45,11 @@ class SimNet {
   void node_died(const SimNode* node);
   // Nothing passes between this node and any other until then.
   void isolate(const std::string& node, TimeNs until) { isolated_[node] = until; }
+  // Nothing passes from the one to the other until then; the other way it may. Connections stay
+  // open, new ones cannot be made.
+  void cut(const std::string& from, const std::string& to, TimeNs until) {
+    cuts_[{from, to}] = until;
+  }
   // From now on the network is perfect.
   void heal();
 
@@ -59,9 +65,9 @@ class SimNet {
   struct Calls;
   struct Message;
 
-  bool blocked(const std::string& a, const std::string& b) const;
-  // Delays at which copies of a message arrive; none: it is lost.
-  std::vector<TimeNs> fate(const std::shared_ptr<Link>& link);
+  bool blocked(const std::string& from, const std::string& to) const;
+  // Delays at which copies of a message (an answer, if `back`) arrive; none: it is lost.
+  std::vector<TimeNs> fate(const std::shared_ptr<Link>& link, bool back);
   std::shared_ptr<Link> open_link(Calls* calls);
   void break_link(const std::shared_ptr<Link>& link, bool client_notices);
   void transmit(const std::shared_ptr<Calls>& calls, uint64_t id);
@@ -78,6 +84,7 @@ class SimNet {
   std::map<std::string, std::shared_ptr<Endpoint>> endpoints_;
   std::vector<std::weak_ptr<Link>> links_;
   std::map<std::string, TimeNs> isolated_;
+  std::map<std::pair<std::string, std::string>, TimeNs> cuts_;
   uint64_t last_link_ = 0;
   uint64_t messages_ = 0;
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "flux/base/executor.h"
@@ -26,6 +27,13 @@ class SimExecutor final : public Executor {
     tasks_.pop();
     run();
     return true;
+  }
+  // Drops every task unrun; what they hold dies while everything else is still there.
+  void clear() {
+    while (!tasks_.empty()) {
+      const auto dropped = std::exchange(tasks_, {});
+      (void)dropped;
+    }
   }
   Random& random() { return random_; }
 

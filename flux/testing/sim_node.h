@@ -57,11 +57,17 @@ class SimNode final : public Executor {
   SimNode(const SimNode&) = delete;
   SimNode& operator=(const SimNode&) = delete;
 
-  TimeNs now_ns() const override { return world_->now_ns(); }
+  // By its own clock.
+  TimeNs now_ns() const override {
+    return clock_offset_ + static_cast<TimeNs>(static_cast<double>(world_->now_ns()) * clock_rate_);
+  }
   void post(TimeNs delay_ns, std::function<void()> task) override {
     if (!*alive_) return;
+    // One more than that: a timer that comes too early would be set again without end.
+    const TimeNs delay =
+        delay_ns <= 0 ? 0 : 1 + static_cast<TimeNs>(static_cast<double>(delay_ns) / clock_rate_);
     world_->executor().post(
-        (delay_ns > 0 ? delay_ns : 0) + (slow_ > 0 ? world_->draw(0, slow_) : 0),
+        delay + (slow_ > 0 ? world_->draw(0, slow_) : 0),
         [state = State{this, alive_}, task = std::move(task)]() mutable { run(state, task); });
   }
   // Nothing posted here runs any more.
@@ -69,10 +75,16 @@ class SimNode final : public Executor {
   bool alive() const { return *alive_; }
   // Turns false when the node dies; outlives it.
   std::shared_ptr<const bool> life() const { return alive_; }
+  // Until that time of the world.
   void pause(TimeNs until_ns) { paused_until_ = until_ns; }
+  // Its clock is ahead by so much and runs so fast; to be said before anything is posted.
+  void set_clock(TimeNs offset_ns, double rate) {
+    clock_offset_ = offset_ns;
+    clock_rate_ = rate;
+  }
   // Every task comes up to so much later than it should.
   void set_slow(TimeNs slow_ns) { slow_ = slow_ns; }
-  bool paused() const { return paused_until_ > now_ns(); }
+  bool paused() const { return paused_until_ > world_->now_ns(); }
 
   const std::string& name() const { return name_; }
   uint64_t boot() const { return boot_; }
@@ -87,7 +99,9 @@ class SimNode final : public Executor {
     if (!*state.alive) return;
     SimNode* node = state.node;
     if (node->paused())
-      node->post(node->paused_until_ - node->now_ns(), std::move(task));
+      node->world_->executor().post(
+          node->paused_until_ - node->world_->now_ns(),
+          [state, task = std::move(task)]() mutable { run(state, task); });
     else
       task();
   }
@@ -97,6 +111,8 @@ class SimNode final : public Executor {
   uint64_t boot_;
   TimeNs paused_until_ = 0;
   TimeNs slow_ = 0;
+  TimeNs clock_offset_ = 0;
+  double clock_rate_ = 1;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -4,14 +4,16 @@
 
 #include "flux/api/verbs.h"
 #include "flux/client/remote_admin.h"
+#include "flux/client/remote_replica.h"
 #include "flux/client/remote_server.h"
 #include "flux/nn/graph.h"
+#include "flux/testing/bent_ports.h"
 
 namespace flux {
 namespace {
 
 constexpr TimeNs kSlowWork = 20 * kMillisecond;
-constexpr TimeNs kSilence = 5 * kSecond;
+constexpr TimeNs kSilence = 40 * kSecond;
 constexpr RetryOptions kQuick{.try_timeout_ns = kSecond, .deadline_ns = 10 * kSecond};
 constexpr RetryOptions kSlow{.try_timeout_ns = kSecond, .deadline_ns = 30 * kSecond};
 
@@ -74,6 +76,14 @@ ClusterContext::ClusterContext(uint64_t seed, ClusterBug planted, SimWorld::Tell
   net.verb_name = [](Verb verb) { return std::string(verb_name(static_cast<ApiVerb>(verb))); };
 }
 
+ModelShape ClusterContext::shape() const {
+  ModelShape shape;
+  shape.sparse_shards = plan.shards;
+  shape.dims = {1};
+  shape.parameters = graph->parameter_count();
+  return shape;
+}
+
 std::string server_address(uint32_t index) {
   return fmt::format("sim:server-{}", index);
 }
@@ -85,7 +95,11 @@ SimProcess::SimProcess(ClusterContext* context, const std::string& name)
       node_(std::make_unique<SimNode>(&context->world, name, context->world.random().next())),
       files_(&context->disk, node_.get(), context->disk_faults()),
       offload_(node_.get(), kSlowWork) {
-  if (!context->healed && context->world.random().chance(0.1))
+  Random& random = context->world.random();
+  // Clocks of machines differ by hours, and run a little too fast or too slow.
+  if (random.chance(0.3))
+    node_->set_clock(context->world.draw(0, 7200 * kSecond), 0.8 + random.uniform() * 0.5);
+  if (!context->healed && random.chance(0.1))
     node_->set_slow(context->world.draw(0, 50 * kMillisecond));
 }
 
@@ -159,6 +173,8 @@ JobPlan CoordinatorProcess::make_plan() const {
   for (const SimPass& pass : sim.passes) plan.passes.push_back(fmt::format("p{}", pass.pass));
   plan.schedule = sim.schedule;
   plan.mode = sim.mode;
+  plan.replicas = sim.replicas;
+  plan.skip_limit = 1;
   plan.deterministic = sim.deterministic;
   plan.checkpoint_every_s = sim.checkpoint_every_s;
   plan.checkpoint_keep = sim.checkpoint_keep;
@@ -202,27 +218,8 @@ std::shared_ptr<ServerAdminPort> CoordinatorProcess::reach(const std::string& ad
 ServerProcess::ServerProcess(ClusterContext* context, uint32_t index)
     : SimProcess(context, fmt::format("server-{}", index)),
       index_(index),
-      jobs_(
-          [this](const OpenJob& job) -> Result<std::unique_ptr<Server>> {
-            incarnation_ = job.incarnation;
-            ServerOptions options;
-            options.shards = context_->plan.shards;
-            options.tables.resize(1);
-            options.tables[0].name = "weight";
-            options.tables[0].dim = 1;
-            options.tables[0].init = "zero";
-            options.tables[0].optimizer = {.rule = "sgd", .lr = 0.1F};
-            options.dense_optimizer = {.rule = "sgd", .lr = 0.1F};
-            options.parameters = context_->graph->parameter_count();
-            options.incarnation = job.incarnation;
-            options.epoch = job.epoch;
-            options.owned = job.shards;
-            options.files = &files_;
-            FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options));
-            server->init_dense(context_->graph->initial_parameters(1));
-            return server;
-          },
-          &files_) {
+      boot_(node_->boot()),
+      jobs_([this](const OpenJob& job) { return build(job); }) {
   const FindServer find = [this](uint64_t incarnation) { return server(incarnation); };
   buggy_ = std::make_unique<BuggyServer>(&jobs_, context->bug, node_.get(), find, &context->facts);
   watched_ = std::make_unique<WatchedServer>(buggy_.get(), find, &context->facts);
@@ -245,6 +242,39 @@ ServerProcess::ServerProcess(ClusterContext* context, uint32_t index)
   join();
 }
 
+Result<std::shared_ptr<Server>> ServerProcess::build(const OpenJob& job) {
+  incarnation_ = job.incarnation;
+  ServerOptions options;
+  options.shards = context_->plan.shards;
+  options.tables.resize(1);
+  options.tables[0].name = "weight";
+  options.tables[0].dim = 1;
+  options.tables[0].init = "zero";
+  options.tables[0].optimizer = {.rule = "sgd", .lr = 0.1F};
+  options.dense_optimizer = {.rule = "sgd", .lr = 0.1F};
+  options.parameters = context_->graph->parameter_count();
+  options.incarnation = job.incarnation;
+  options.places = job.places;
+  options.self = job.self;
+  options.files = &files_;
+  options.executor = node_.get();
+  options.reach = [this](const std::string& address) { return reach(address); };
+  options.seed = draw_seed() | 1;
+  options.log = [this](const std::string& line) { context_->world.tell(name() + ": " + line); };
+  FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options));
+  server->init_dense(context_->graph->initial_parameters(1));
+  return server;
+}
+
+std::shared_ptr<ReplicaPort> ServerProcess::reach(const std::string& address) {
+  const auto shape = std::make_shared<const ModelShape>(context_->shape());
+  const auto remote = std::make_shared<RemoteReplica>(
+      node_.get(),
+      [this, address] { return context_->net.connect(node_.get(), address, PeerRole::kServer); },
+      [shape](uint64_t) { return shape; });
+  return std::make_shared<BentReplica>(remote, context_->bug, context_->plan.schedule.passes);
+}
+
 ServerProcess::~ServerProcess() {
   kill();
   // A push that waits for its sync step holds its job, which holds the push.
@@ -264,28 +294,51 @@ void ServerProcess::run_slow() {
 }
 
 void ServerProcess::join() {
-  registry_->join({name(), node_->boot(), server_address(index_), "sim", 0},
-                  [this](const Result<ServerJoinReply>& reply) {
+  registry_->join({name(), boot_, server_address(index_), "sim", 0},
+                  [this, boot = boot_](const Result<ServerJoinReply>& reply) {
+                    if (boot != boot_) return;
                     if (!reply.is_ok()) return heard_nothing(reply.status());
                     heard_ns_ = node_->now_ns();
                     joined_ = reply.value();
+                    is_member_ = true;
                     report();
                   });
 }
 
 void ServerProcess::report() {
-  registry_->report(joined_.server, node_->boot(), [this](const Result<bool>& ended) {
+  ServerReport report;
+  report.server = joined_.server;
+  report.boot = boot_;
+  report.suspects = jobs_.suspects();
+  registry_->report(report, [this, boot = boot_](const Result<bool>& ended) {
+    if (boot != boot_) return;
     if (!ended.is_ok()) return heard_nothing(ended.status());
     heard_ns_ = node_->now_ns();
+    jobs_.heard_coordinator();
     if (ended.value()) return end(Status::ok());
-    node_->post(joined_.report_every_ms * kMillisecond, [this] { report(); });
+    node_->post(joined_.report_every_ms * kMillisecond, [this, boot] {
+      if (boot == boot_) this->report();
+    });
   });
+}
+
+// Taken for dead: nothing here is wanted any more, but a new server is.
+void ServerProcess::start_over() {
+  context_->world.tell(name() + " is no member any more and begins anew");
+  jobs_.forget_all();
+  boot_ = context_->world.random().next();
+  is_member_ = false;
+  join();
 }
 
 void ServerProcess::heard_nothing(const Status& status) {
   const bool silent = node_->now_ns() - heard_ns_ > kSilence;
+  if (status.code() == Code::kStale && is_member_) return start_over();
   if (status.code() != Code::kUnavailable || silent) return end(status);
-  node_->post(200 * kMillisecond, [this] { joined_.report_every_ms == 0 ? join() : report(); });
+  node_->post(200 * kMillisecond, [this, boot = boot_] {
+    if (boot != boot_) return;
+    is_member_ ? report() : join();
+  });
 }
 
 void ServerProcess::probe_old_epoch(uint64_t incarnation, uint64_t geometry, const BatchId& id) {
@@ -293,7 +346,7 @@ void ServerProcess::probe_old_epoch(uint64_t incarnation, uint64_t geometry, con
   if (server == nullptr) return;
   std::vector<ShardId> shards;
   std::vector<ShardEpoch> epochs;
-  for (const ShardId shard : server->owned()) {
+  for (const ShardId shard : server->primaries().shards) {
     if (shard >= server->sparse_shards()) continue;
     shards.push_back(shard);
     epochs.push_back(server->replica(shard).epoch());
@@ -344,10 +397,8 @@ WorkerProcess::~WorkerProcess() {
 
 Result<WorkerSetup> WorkerProcess::set_up(const JoinReply& joined) {
   const ClusterPlan& plan = context_->plan;
-  ModelShape shape;
-  shape.sparse_shards = plan.shards;
-  shape.dims = {1};
-  shape.parameters = context_->graph->parameter_count();
+  const ModelShape shape = context_->shape();
+  const auto answers = std::make_shared<BentAnswers>();
   WorkerSetup setup;
   setup.mode = plan.mode;
   setup.deterministic = plan.deterministic;
@@ -368,11 +419,12 @@ Result<WorkerSetup> WorkerProcess::set_up(const JoinReply& joined) {
     LaneSetup one;
     one.executor = node_.get();
     FLUX_ASSIGN_OR_RETURN(one.net, Net::compile(context_->graph, {Precision::kFp32, 4, false}));
-    for (const std::string& address : joined.map.servers) {
+    one.reach = [this, shape, answers](ServerId, const std::string& address) {
       const auto held = std::make_shared<HeldServer>(
           context_->net.connect(node_.get(), address, PeerRole::kWorker), shape);
-      one.servers.push_back(std::shared_ptr<ServerPort>(held, &held->server));
-    }
+      const std::shared_ptr<ServerPort> port(held, &held->server);
+      return std::make_shared<BentPort>(port, context_->bug, node_.get(), answers);
+    };
     setup.lanes.push_back(std::move(one));
   }
   setup.open_dataset = [](const Geometry& geometry) -> Result<std::shared_ptr<const Dataset>> {

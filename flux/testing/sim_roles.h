@@ -38,9 +38,13 @@ namespace flux {
 // What all processes of a run share.
 struct ClusterContext {
   ClusterContext(uint64_t seed, ClusterBug planted, SimWorld::Tell tell);
+  ~ClusterContext() { world.executor().clear(); }
   uint32_t all_shards() const { return plan.shards + 1; }
+  ModelShape shape() const;
   DiskFaults disk_faults() const { return healed ? DiskFaults{} : plan.disk; }
 
+  // Nodes of dead processes: tasks that are still to come may hold something of theirs.
+  std::vector<std::unique_ptr<SimNode>> graves;
   ClusterBug bug;
   SimWorld world;
   ClusterPlan plan;
@@ -61,7 +65,10 @@ std::string server_address(uint32_t index);
 class SimProcess {
  public:
   SimProcess(ClusterContext* context, const std::string& name);
-  virtual ~SimProcess() = default;
+  virtual ~SimProcess() {
+    node_->kill();
+    context_->graves.push_back(std::move(node_));
+  }
   SimNode* node() { return node_.get(); }
   const std::string& name() const { return node_->name(); }
   bool over() const { return over_; }
@@ -91,7 +98,8 @@ class CoordinatorProcess final : public SimProcess, public JobEvents {
                      std::function<void(const JobOutcome&)> finished);
   ~CoordinatorProcess() override;
   JobMaster* master() { return master_.get(); }
-  uint64_t incarnation() const { return incarnation_; }
+  // Of the job, which may be older than this coordinator.
+  uint64_t incarnation() const { return master_->status().incarnation; }
 
  private:
   void say(const std::string& line) override;
@@ -118,13 +126,20 @@ class ServerProcess final : public SimProcess {
   // A sender that lags behind: a push for batch `id` under an epoch that has passed.
   void probe_old_epoch(uint64_t incarnation, uint64_t geometry, const BatchId& id);
 
+  uint32_t index() const { return index_; }
+
  private:
+  Result<std::shared_ptr<Server>> build(const OpenJob& job);
+  std::shared_ptr<ReplicaPort> reach(const std::string& address);
   void join();
   void run_slow();
   void report();
+  void start_over();
   void heard_nothing(const Status& status);
 
   uint32_t index_;
+  uint64_t boot_;
+  bool is_member_ = false;
   ServerJobs jobs_;
   std::unique_ptr<BuggyServer> buggy_;
   std::unique_ptr<WatchedServer> watched_;

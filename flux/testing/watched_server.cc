@@ -40,10 +40,29 @@ void WatchedServer::push(const PushRequest& request, std::function<void(const Pu
                });
 }
 
+void WatchedServer::confirm(uint64_t incarnation, uint64_t receipt,
+                            std::function<void(Status)> done) {
+  inner_->confirm(
+      incarnation, receipt,
+      [this, key = std::pair(incarnation, receipt), done = std::move(done)](const Status& status) {
+        if (status.is_ok()) {
+          const auto at = receipts_.find(key);
+          if (at == receipts_.end()) {
+            facts_->fail("a receipt was confirmed that nobody got");
+          } else {
+            for (const auto& [shard, epoch] : at->second.shards)
+              facts_->replicas.acknowledged(key.first, shard, epoch, at->second.ids);
+          }
+        }
+        done(status);
+      });
+}
+
 void WatchedServer::check(const Seen& seen, const PushReply& reply) {
   if (reply.answers.size() != seen.shards.size())
     return facts_->fail(fmt::format("a push to {} shards got {} answers", seen.shards.size(),
                                     reply.answers.size()));
+  Receipt receipt;
   for (size_t i = 0; i < reply.answers.size(); ++i) {
     const ShardAnswer& answer = reply.answers[i];
     ++facts_->pushes;
@@ -58,10 +77,18 @@ void WatchedServer::check(const Seen& seen, const PushReply& reply) {
     const Server* server = find_(seen.claim.incarnation);
     if (server == nullptr || seen.stale)
       return facts_->fail("a write of an older incarnation was accepted");
-    if (!server->owns(answer.shard))
+    if (server->state(answer.shard).role != ReplicaRole::kPrimary)
       return facts_->fail(fmt::format("shard {} answered from elsewhere", answer.shard));
     check_applied(seen, i, answer, server->replica(answer.shard));
+    if (reply.receipt == 0)
+      facts_->replicas.acknowledged(seen.claim.incarnation, answer.shard, seen.epochs[i],
+                                    seen.claim.ids);
+    else
+      receipt.shards.emplace_back(answer.shard, seen.epochs[i]);
   }
+  if (receipt.shards.empty()) return;
+  receipt.ids = seen.claim.ids;
+  receipts_[{seen.claim.incarnation, reply.receipt}] = std::move(receipt);
 }
 
 void WatchedServer::check_applied(const Seen& seen, size_t i, const ShardAnswer& answer,
@@ -73,11 +100,6 @@ void WatchedServer::check_applied(const Seen& seen, size_t i, const ShardAnswer&
     if (!replica.ledger().find(id))
       return facts_->fail(fmt::format("shard {} answered {} for {}, which its ledger lacks",
                                       answer.shard, answer_name(answer.answer), to_string(id)));
-    if (answer.answer != Answer::kApplied) continue;
-    const auto key = std::make_tuple(seen.claim.incarnation, answer.shard, id);
-    // Copies of a push that waited for their step together are answered together.
-    if (facts_->applied.try_emplace(key, answer.op).first->second != answer.op)
-      return facts_->fail(fmt::format("shard {} applied {} twice", answer.shard, to_string(id)));
   }
   if (seen.step && answer.answer == Answer::kApplied) check_step(seen, replica);
 }
@@ -146,10 +168,14 @@ struct PartOfPush {
   std::vector<ShardEpoch> epochs;
 };
 
+bool is_primary(const Server* server, ShardId shard) {
+  return server->state(shard).role == ReplicaRole::kPrimary;
+}
+
 // Whether an honest server would look at the batches at all.
 bool is_current(const Server* server, const PushRequest& request) {
   for (size_t i = 0; server != nullptr && i < request.shards.size(); ++i)
-    if (!server->owns(request.shards[i]) ||
+    if (!is_primary(server, request.shards[i]) ||
         server->replica(request.shards[i]).epoch() != request.epochs[i])
       return false;
   return server != nullptr;
@@ -182,6 +208,8 @@ void BuggyServer::push(const PushRequest& request, std::function<void(const Push
       return push_without_empty(request, done);
     case ClusterBug::kDuplicatesApplied:
       return push_duplicates(request, done);
+    case ClusterBug::kFencedServes:
+      return push_fenced(request, done);
     case ClusterBug::kSyncNotAwaited:
       if (request.step != nullptr) return push_alone(request, done);
       break;
@@ -189,6 +217,25 @@ void BuggyServer::push(const PushRequest& request, std::function<void(const Push
       break;
   }
   inner_->push(request, std::move(done));
+}
+
+void BuggyServer::confirm(uint64_t incarnation, uint64_t receipt,
+                          std::function<void(Status)> done) {
+  if (bug_ == ClusterBug::kEarlyReplicated) return done(Status::ok());
+  if (bug_ != ClusterBug::kVoidConfirmed) return inner_->confirm(incarnation, receipt, done);
+  inner_->confirm(incarnation, receipt, [done](const Status& status) {
+    done(status.code() == Code::kStale ? Status::ok() : status);
+  });
+}
+
+// A primary that was told of its successor goes on answering.
+void BuggyServer::push_fenced(const PushRequest& request, const PushDone& done) {
+  inner_->push(request, [ids = request.claim.ids, done](const PushReply& reply) {
+    PushReply bent = reply;
+    for (ShardAnswer& answer : bent.answers)
+      if (answer.answer == Answer::kNotServing) answer.answer = Answer::kDuplicate;
+    done(bent);
+  });
 }
 
 void BuggyServer::push_later(const PushRequest& request, const PushDone& done) {
@@ -222,7 +269,8 @@ void BuggyServer::push_fenceless(const PushRequest& request, const PushDone& don
   const Server* server = find_(asked.claim.incarnation);
   std::vector<ShardEpoch> epochs(request.epochs.begin(), request.epochs.end());
   for (size_t i = 0; i < epochs.size() && server != nullptr; ++i)
-    if (server->owns(request.shards[i])) epochs[i] = server->replica(request.shards[i]).epoch();
+    if (is_primary(server, request.shards[i]))
+      epochs[i] = server->replica(request.shards[i]).epoch();
   asked.epochs = epochs;
   inner_->push(asked, done);
 }

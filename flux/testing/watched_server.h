@@ -11,12 +11,14 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "flux/api/server.h"
 #include "flux/rpc/service.h"
 #include "flux/server/server.h"
 #include "flux/testing/cluster_bug.h"
+#include "flux/testing/replica_audit.h"
 #include "flux/testing/sim_node.h"
 
 namespace flux {
@@ -25,8 +27,7 @@ namespace flux {
 struct ClusterFacts {
   std::function<void(const std::string&)> fail;
   bool stale = false;  // the message in hand belongs to a former life, and a planted bug hid that
-  // By incarnation, shard and batch: the operation that applied it.
-  std::map<std::tuple<uint64_t, ShardId, BatchId>, uint64_t> applied;
+  ReplicaAudit replicas;
   std::set<std::tuple<uint64_t, uint64_t, BlockId>> voided;        // incarnation, round, block
   uint64_t pushes = 0, duplicates = 0, partials = 0, refused = 0;  // answers seen
 };
@@ -40,9 +41,15 @@ class WatchedServer final : public ServerPort {
       : inner_(inner), find_(std::move(find)), facts_(facts) {}
   void pull(const PullRequest& request, std::function<void(const PullReply&)> done) override;
   void push(const PushRequest& request, std::function<void(const PushReply&)> done) override;
+  void confirm(uint64_t incarnation, uint64_t receipt, std::function<void(Status)> done) override;
 
  private:
   struct Seen;
+  // What a receipt stands for.
+  struct Receipt {
+    std::vector<std::pair<ShardId, ShardEpoch>> shards;
+    std::vector<BatchId> ids;
+  };
   void check(const Seen& seen, const PushReply& reply);
   void check_applied(const Seen& seen, size_t i, const ShardAnswer& answer,
                      const ShardReplica& replica);
@@ -51,6 +58,7 @@ class WatchedServer final : public ServerPort {
   ServerPort* inner_;
   FindServer find_;
   ClusterFacts* facts_;
+  std::map<std::pair<uint64_t, uint64_t>, Receipt> receipts_;  // by incarnation and receipt
 };
 
 class BuggyServer final : public ServerPort {
@@ -60,6 +68,7 @@ class BuggyServer final : public ServerPort {
       : inner_(inner), bug_(bug), node_(node), find_(std::move(find)), facts_(facts) {}
   void pull(const PullRequest& request, std::function<void(const PullReply&)> done) override;
   void push(const PushRequest& request, std::function<void(const PushReply&)> done) override;
+  void confirm(uint64_t incarnation, uint64_t receipt, std::function<void(Status)> done) override;
 
  private:
   using PushDone = std::function<void(const PushReply&)>;
@@ -68,6 +77,7 @@ class BuggyServer final : public ServerPort {
   void push_without_empty(const PushRequest& request, const PushDone& done);
   void push_duplicates(const PushRequest& request, const PushDone& done);
   void push_alone(const PushRequest& request, const PushDone& done);
+  void push_fenced(const PushRequest& request, const PushDone& done);
 
   ServerPort* inner_;
   ClusterBug bug_;

@@ -34,14 +34,54 @@ void WorkerAgent::join() {
                if (reply.is_ok() && reply.value().waits.empty()) return set_up_lanes(reply.value());
                if (!reply.is_ok() && reply.status().code() != Code::kUnavailable)
                  return fail(reply.status());
-               if (!reply.is_ok() && silent())
-                 return fail(error(
-                     Code::kUnavailable, "{} did not answer for {:.0f} s: {}", options_.coordinator,
-                     static_cast<double>(options_.silence_ns) * 1e-9, reply.status().message()));
+               if (!reply.is_ok() && silent(options_.first_answer_ns))
+                 return fail(error(Code::kUnavailable, "{} did not answer for {:.0f} s: {}",
+                                   options_.coordinator,
+                                   static_cast<double>(options_.first_answer_ns) * 1e-9,
+                                   reply.status().message()));
                executor_->post(options_.retry_ns, guard([this] {
                                  if (phase_ == Phase::kJoining) join();
                                }));
              }));
+}
+
+// The coordinator does not know us. The lanes go on with what they have; nothing is asked or told
+// under a number that may be somebody else's now.
+void WorkerAgent::rejoin() {
+  if (rejoining_ || (phase_ != Phase::kTraining && phase_ != Phase::kEnding)) return;
+  rejoining_ = true;
+  JoinRequest request = options_.join;
+  request.incarnation = joined_.incarnation;
+  if (store_) request.held = store_->held();
+  job_->join(std::move(request),
+             guard([this](const Result<JoinReply>& reply) { rejoined(reply); }));
+}
+
+void WorkerAgent::rejoined(const Result<JoinReply>& reply) {
+  rejoining_ = false;
+  if (phase_ != Phase::kTraining && phase_ != Phase::kEnding) return;
+  if (!reply.is_ok() && reply.status().code() != Code::kUnavailable) return fail(reply.status());
+  if (reply.is_ok()) heard();
+  if (!reply.is_ok() || !reply.value().waits.empty()) {
+    rejoining_ = true;
+    executor_->post(rejoin_backoff_ns_, guard([this] {
+                      rejoining_ = false;
+                      rejoin();
+                    }));
+    rejoin_backoff_ns_ = std::min(std::max(rejoin_backoff_ns_ * 2, options_.retry_ns), kBackoffMax);
+    return;
+  }
+  if (reply.value().incarnation != joined_.incarnation)
+    return fail(Status(Code::kStale, "the job was started anew; this worker belongs to its past"));
+  rejoin_backoff_ns_ = 0;
+  joined_.worker = reply.value().worker;
+  joined_.report_every_ms = reply.value().report_every_ms;
+  take_map(reply.value().map);
+  for (uint32_t q = 0; q < slots_.size(); ++q) {
+    slots_[q].request.worker = joined_.worker;
+    if (slots_[q].open && phase_ == Phase::kTraining) send_lease(q, true);
+  }
+  pump();
 }
 
 void WorkerAgent::set_up_lanes(const JoinReply& reply) {
@@ -84,12 +124,9 @@ Status WorkerAgent::build_lanes(WorkerSetup setup) {
     LaneSetup& one = setup.lanes[i];
     LaneOptions options = setup.lane;
     options.index = i;
-    std::vector<ServerPort*> servers;
-    for (const auto& port : one.servers) servers.push_back(port.get());
-    ports_.push_back(std::move(one.servers));
-    auto lane = std::make_shared<Lane>(options, one.executor, std::move(one.net), servers,
-                                       joined_.map.route, route_fetcher(one.executor), store_.get(),
-                                       mode_.get());
+    auto lane = std::make_shared<Lane>(options, one.executor, std::move(one.net), joined_.map,
+                                       std::move(one.reach), route_fetcher(one.executor),
+                                       store_.get(), mode_.get());
     store_->set_wake(i, [executor = one.executor, weak = std::weak_ptr<Lane>(lane)] {
       executor->post(0, [weak] {
         if (const auto woken = weak.lock()) woken->notify();
@@ -108,26 +145,53 @@ Status WorkerAgent::build_lanes(WorkerSetup setup) {
 // Called on a lane's thread; asks the coordinator here and answers there.
 FetchRoute WorkerAgent::route_fetcher(Executor* lane_executor) {
   return [weak = std::weak_ptr<int>(alive_), control = executor_, lane_executor,
-          this](const std::function<void(Result<ShardRoute>)>& done) {
+          this](const std::function<void(Result<ClusterMap>)>& done) {
     control->post(0, [weak, lane_executor, done, this] {
       if (!weak.lock()) return;
-      job_->map([lane_executor, done](const Result<ClusterMap>& map) {
-        Result<ShardRoute> route =
-            map.is_ok() ? Result<ShardRoute>(map.value().route) : Result<ShardRoute>(map.status());
-        lane_executor->post(0, [done, route] { done(route); });
+      map_waiting_.push_back([lane_executor, done](const Result<ClusterMap>& map) {
+        lane_executor->post(0, [done, map] { done(map); });
       });
+      fetch_map();
     });
   };
 }
 
+// One question at a time, whoever asks.
+void WorkerAgent::fetch_map() {
+  if (fetching_map_) return;
+  fetching_map_ = true;
+  job_->map(guard([this](const Result<ClusterMap>& map) {
+    fetching_map_ = false;
+    if (map.is_ok()) {
+      heard();
+      take_map(map.value());
+    }
+    for (const auto& tell : std::exchange(map_waiting_, {})) tell(map);
+  }));
+}
+
+void WorkerAgent::take_map(const ClusterMap& map) {
+  if (map.version < joined_.map.version) return;
+  const bool same = map.version == joined_.map.version && map.servers == joined_.map.servers &&
+                    map.route.epoch == joined_.map.route.epoch;
+  if (same) return;
+  joined_.map = map;
+  for (const auto& lane : lanes_)
+    lane->executor()->post(0, [weak = std::weak_ptr<Lane>(lane), map] {
+      if (const auto here = weak.lock(); here && !here->finished()) here->set_map(map);
+    });
+}
+
 void WorkerAgent::tick() {
   if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
-  if (silent()) give_up_on_coordinator();
-  if (reports_out_ < kReportsOutMax) {
+  if (silent(options_.silence_ns)) give_up_on_coordinator();
+  measure_rate();
+  if (reports_out_ < kReportsOutMax && !rejoining_) {
     ++reports_out_;
-    job_->report(joined_.worker, report(), guard([this](const Result<ReportAnswer>& result) {
+    job_->report(joined_.worker, report(),
+                 guard([this, worker = joined_.worker](const Result<ReportAnswer>& result) {
                    --reports_out_;
-                   on_report(result);
+                   if (worker == joined_.worker) on_report(result);
                  }));
   }
   repeat_leases();
@@ -138,29 +202,13 @@ void WorkerAgent::tick() {
 void WorkerAgent::on_report(const Result<ReportAnswer>& result) {
   if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
   if (!result.is_ok()) {
+    if (result.status().code() == Code::kStale) return rejoin();
     if (result.status().code() != Code::kUnavailable) fail(result.status());
     return;
   }
   heard();
   if (result.value().stop) stop("the job is stopping");
-  if (result.value().map_version > map_version_) refresh_map(result.value().map_version);
-}
-
-void WorkerAgent::refresh_map(uint64_t version) {
-  if (fetching_map_) return;
-  fetching_map_ = true;
-  job_->map(guard([this, version](const Result<ClusterMap>& map) {
-    fetching_map_ = false;
-    if (!map.is_ok()) return;
-    heard();
-    map_version_ = version;
-    if (map.value().route.epoch == joined_.map.route.epoch) return;
-    joined_.map = map.value();
-    for (const auto& lane : lanes_)
-      lane->executor()->post(0, [weak = std::weak_ptr<Lane>(lane), route = joined_.map.route] {
-        if (const auto here = weak.lock(); here && !here->finished()) here->set_route(route);
-      });
-  }));
+  if (result.value().map_version > joined_.map.version) fetch_map();
 }
 
 void WorkerAgent::give_up_on_coordinator() {
@@ -232,13 +280,13 @@ void WorkerAgent::say_goodbye(TimeNs backoff) {
   last.worker = joined_.worker;
   FinishedBatches told;
   if (store_) told = store_->take_finished();
-  const auto tell = [&last](const auto& some) {
-    last.applied.insert(last.applied.end(), some.applied.begin(), some.applied.end());
-    last.evaluated.insert(last.evaluated.end(), some.evaluated.begin(), some.evaluated.end());
-  };
-  for (const Slot& slot : slots_)
-    if (slot.open) tell(slot.request), tell(slot.extra);
-  tell(told);
+  for (const Slot& slot : slots_) {
+    if (!slot.open) continue;
+    FinishedBatches{slot.request.applied, slot.request.evaluated, slot.request.refused}.add_to(
+        &last);
+    slot.extra.add_to(&last);
+  }
+  told.add_to(&last);
   job_->leave(
       last, report(), status_, guard([this, told, backoff](const Status& status) {
         if (phase_ == Phase::kOver) return;

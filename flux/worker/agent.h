@@ -6,12 +6,16 @@
 // Lanes run elsewhere (lane_driver.h) and meet the agent only in the BlockStore and through
 // executors. A lost answer of the coordinator is asked for again under the same number; what lanes
 // finished is told again until it is certain. While the coordinator is silent the lanes train what
-// is in store; after `silence_ns` the worker ends with that reason.
+// is leased, a few seconds of work; after `silence_ns` the worker ends with that reason.
+// A coordinator that does not know this worker (kStale: it was started anew, or took the worker for
+// dead) is joined again with the incarnation and the blocks in hand, while the lanes go on. Only if
+// that is refused with kStale, another life of the job has begun, and the worker ends.
 // Threads: every method on the control executor's thread. Slow work (opening data) goes through
 // the Offload. Failure: finished() with a Status that says what happened, where, and what to do.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,18 +37,20 @@ namespace flux {
 struct AgentOptions {
   JoinRequest join;
   std::string coordinator = "the coordinator";  // for messages: "the coordinator at host:port"
-  TimeNs silence_ns = 20 * kSecond;
-  TimeNs retry_ns = 100 * kMillisecond;  // after a call that failed; doubles up to a second
-  TimeNs repeat_ns = 2 * kSecond;        // a lease that is not answered is asked for again
-  TimeNs drain_ns = 10 * kSecond;        // for other lanes, after one failed
+  TimeNs silence_ns = 60 * kSecond;
+  TimeNs first_answer_ns = 20 * kSecond;  // the same, before it has joined
+  TimeNs ahead_ns = 3 * kSecond;          // of work leased; not in the modes that lease when idle
+  TimeNs retry_ns = 100 * kMillisecond;   // after a call that failed; doubles up to a second
+  TimeNs repeat_ns = 2 * kSecond;         // a lease that is not answered is asked for again
+  TimeNs drain_ns = 10 * kSecond;         // for other lanes, after one failed
   bool report_auc = true;
 };
 
-// What one lane is built from. The ports live on the lane's executor.
+// What one lane is built from. Its ports are made on its executor.
 struct LaneSetup {
   Executor* executor = nullptr;
   std::unique_ptr<Net> net;
-  std::vector<std::shared_ptr<ServerPort>> servers;  // as ClusterMap::servers
+  ReachServer reach;
 };
 
 // What a worker costs, for its reports.
@@ -100,7 +106,8 @@ class WorkerAgent {
     TimeNs sent_ns = 0;
     TimeNs backoff_ns = 0;
     LeaseRequest request;
-    FinishedBatches extra;  // told only in repeats: not certain
+    FinishedBatches extra;             // told only in repeats: not certain
+    std::deque<LeaseAnswer> unopened;  // leased ahead
   };
   struct Waiting {
     uint32_t queue = 0;
@@ -114,6 +121,8 @@ class WorkerAgent {
   };
 
   void join();
+  void rejoin();
+  void rejoined(const Result<JoinReply>& reply);
   void set_up_lanes(const JoinReply& reply);
   Status build_lanes(WorkerSetup setup);
   FetchRoute route_fetcher(Executor* lane_executor);
@@ -124,6 +133,8 @@ class WorkerAgent {
   void on_lease(uint32_t queue, uint64_t seq, uint64_t call, const Result<LeaseAnswer>& result);
   void take_answer(uint32_t queue, const LeaseAnswer& answer);
   void repeat_leases();
+  void open_more();
+  void measure_rate();
   void open_block(uint32_t queue, const LeaseAnswer& answer);
   void fetch_cut(uint64_t hash, TimeNs backoff);
   void open_cut(uint64_t hash, const std::string& json);
@@ -132,9 +143,10 @@ class WorkerAgent {
 
   void tick();
   void on_report(const Result<ReportAnswer>& result);
-  void refresh_map(uint64_t version);
+  void fetch_map();
+  void take_map(const ClusterMap& map);
   void heard() { heard_ns_ = executor_->now_ns(); }
-  bool silent() const { return executor_->now_ns() - heard_ns_ > options_.silence_ns; }
+  bool silent(TimeNs patience) const { return executor_->now_ns() - heard_ns_ > patience; }
   void give_up_on_coordinator();
   void fail(Status status);
   void end(const std::string& reason);
@@ -161,8 +173,13 @@ class WorkerAgent {
   Phase phase_ = Phase::kJoining;
   TimeNs heard_ns_ = 0;
   JoinReply joined_;
-  uint64_t map_version_ = 0;
+  bool rejoining_ = false;
+  TimeNs rejoin_backoff_ns_ = 0;
+  TimeNs measured_ns_ = 0;  // when the rate was last looked at
+  uint64_t handed_out_ = 0;
+  double batches_per_s_ = 0;
   bool fetching_map_ = false;
+  std::vector<std::function<void(const Result<ClusterMap>&)>> map_waiting_;
   uint32_t reports_out_ = 0;
   Status status_;
   std::string reason_;
@@ -171,7 +188,6 @@ class WorkerAgent {
   std::function<WorkerCost()> cost_;
   std::unique_ptr<BlockStore> store_;
   std::unique_ptr<WorkerMode> mode_;
-  std::vector<std::vector<std::shared_ptr<ServerPort>>> ports_;  // by lane
   std::vector<std::shared_ptr<Lane>> lanes_;
   size_t lanes_left_ = 0;
   std::vector<Slot> slots_;

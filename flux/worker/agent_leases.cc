@@ -9,6 +9,7 @@ namespace {
 
 constexpr TimeNs kBackoffMax = kSecond;
 constexpr size_t kCutsKept = 4;
+constexpr double kRateShare = 0.3;  // of the newest measurement
 
 // What the lease says against what the geometry says.
 Status check_lease(const LeaseAnswer& answer, const Geometry& geometry) {
@@ -46,6 +47,8 @@ std::vector<std::shared_ptr<const SyncStep>> steps_of(const LeaseAnswer& answer,
 
 void WorkerAgent::pump() {
   if (phase_ != Phase::kTraining) return;
+  open_more();
+  if (rejoining_) return;
   for (uint32_t q = 0; q < store_->queues(); ++q)
     if (store_->begin_lease(q)) send_lease(q, false);
 }
@@ -54,14 +57,33 @@ void WorkerAgent::store_changed() {
   const Status failure = store_->failure();
   if (!failure.is_ok()) return fail(failure);
   pump();
-  // The coordinator may hold our request until it knows what we have just finished.
-  if (!store_->waits_to_tell()) return;
+  // The coordinator may hold our request until it knows what we have just finished; a refused
+  // batch may hold up other workers until its verdict.
+  const bool refused = store_->refused_to_tell();
+  if (rejoining_ || phase_ != Phase::kTraining || (!refused && !store_->waits_to_tell())) return;
   for (uint32_t q = 0; q < slots_.size(); ++q)
     if (slots_[q].open) return send_lease(q, true);
+  if (refused && store_->begin_telling(0)) send_lease(0, false);
+}
+
+// How much is leased ahead follows how fast the lanes are.
+void WorkerAgent::measure_rate() {
+  const TimeNs now = executor_->now_ns();
+  const uint64_t handed_out = store_->handed_out();
+  if (measured_ns_ > 0 && now > measured_ns_) {
+    const double rate = static_cast<double>(handed_out - handed_out_) /
+                        (static_cast<double>(now - measured_ns_) * 1e-9);
+    batches_per_s_ += (rate - batches_per_s_) * kRateShare;
+    store_->set_target(
+        static_cast<uint32_t>(batches_per_s_ * static_cast<double>(options_.ahead_ns) * 1e-9));
+    pump();
+  }
+  measured_ns_ = now;
+  handed_out_ = handed_out;
 }
 
 void WorkerAgent::repeat_leases() {
-  if (phase_ != Phase::kTraining) return;
+  if (phase_ != Phase::kTraining || rejoining_) return;
   for (uint32_t q = 0; q < slots_.size(); ++q) {
     if (!slots_[q].open) continue;
     const bool late = executor_->now_ns() - slots_[q].sent_ns >= options_.repeat_ns;
@@ -80,18 +102,12 @@ void WorkerAgent::send_lease(uint32_t queue, bool repeat) {
     slot.request.worker = joined_.worker;
     slot.request.lane = queue;
     slot.request.seq = slot.seq;
-    slot.request.applied = std::move(told.applied);
-    slot.request.evaluated = std::move(told.evaluated);
+    told.add_to(&slot.request);
   }
   LeaseRequest request = slot.request;
   if (repeat) {
-    slot.extra.applied.insert(slot.extra.applied.end(), told.applied.begin(), told.applied.end());
-    slot.extra.evaluated.insert(slot.extra.evaluated.end(), told.evaluated.begin(),
-                                told.evaluated.end());
-    request.applied.insert(request.applied.end(), slot.extra.applied.begin(),
-                           slot.extra.applied.end());
-    request.evaluated.insert(request.evaluated.end(), slot.extra.evaluated.begin(),
-                             slot.extra.evaluated.end());
+    slot.extra.add(std::move(told));
+    slot.extra.add_to(&request);
   }
   slot.sent_ns = executor_->now_ns();
   const uint64_t call = ++slot.call;
@@ -107,14 +123,15 @@ void WorkerAgent::on_lease(uint32_t queue, uint64_t seq, uint64_t call,
   if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
   if (!slot.open || seq != slot.seq) return;  // of a request that is answered
   if (!result.is_ok()) {
-    if (result.status().code() != Code::kUnavailable) return fail(result.status());
     if (call != slot.call) return;  // a later copy is under way
-    executor_->post(
-        slot.backoff_ns, guard([this, queue, seq, call] {
-          const Slot& again = slots_[queue];
-          if (phase_ == Phase::kTraining && again.open && again.seq == seq && again.call == call)
-            send_lease(queue, true);
-        }));
+    if (result.status().code() == Code::kStale) return rejoin();
+    if (result.status().code() != Code::kUnavailable) return fail(result.status());
+    executor_->post(slot.backoff_ns, guard([this, queue, seq, call] {
+                      const Slot& again = slots_[queue];
+                      if (phase_ == Phase::kTraining && !rejoining_ && again.open &&
+                          again.seq == seq && again.call == call)
+                        send_lease(queue, true);
+                    }));
     slot.backoff_ns = std::min(slot.backoff_ns * 2, kBackoffMax);
     return;
   }
@@ -130,9 +147,12 @@ void WorkerAgent::take_answer(uint32_t queue, const LeaseAnswer& answer) {
     case LeaseAnswer::Kind::kBlock:
     case LeaseAnswer::Kind::kEvaluate:
       if (phase_ != Phase::kTraining) return;
-      store_->opening(queue, answer.lease);
+      store_->leased(
+          queue,
+          {answer.lease.id, queue, 0, answer.kind == LeaseAnswer::Kind::kEvaluate, answer.round},
+          answer.lease);
+      slots_[queue].unopened.push_back(answer);
       store_->lease_over(queue);
-      open_block(queue, answer);
       return pump();
     case LeaseAnswer::Kind::kWait: {
       const TimeNs wait = std::max(TimeNs{answer.wait_ms} * kMillisecond, 20 * kMillisecond);
@@ -147,6 +167,18 @@ void WorkerAgent::take_answer(uint32_t queue, const LeaseAnswer& answer) {
       store_->end(queue);
       if (reason_.empty()) reason_ = answer.reason;
       return;
+  }
+}
+
+void WorkerAgent::open_more() {
+  for (uint32_t q = 0; q < slots_.size(); ++q) {
+    std::deque<LeaseAnswer>& unopened = slots_[q].unopened;
+    while (!unopened.empty() && store_->wants_open(q)) {
+      const LeaseAnswer answer = std::move(unopened.front());
+      unopened.pop_front();
+      store_->opening(q, answer.lease);
+      open_block(q, answer);
+    }
   }
 }
 
@@ -227,6 +259,7 @@ void WorkerAgent::open_in_cut(const Waiting& waiting, const std::shared_ptr<cons
   opened->block.lease = answer.lease;
   opened->block.evaluate = answer.kind == LeaseAnswer::Kind::kEvaluate;
   opened->block.geometry = answer.geometry;
+  opened->block.lr_scale = answer.lr_scale;
   const auto work = [opened, data, round = answer] {
     const BlockId& id = opened->block.lease.id;
     // Test data has no epochs: its order is that of the records.

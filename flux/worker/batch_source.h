@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "flux/api/job_port.h"
 #include "flux/base/status.h"
@@ -17,6 +18,7 @@ struct BatchItem {
   BatchId id;
   bool evaluate = false;  // predict, change nothing, report
   uint64_t geometry = 0;  // hash that a push names
+  float lr_scale = 1;     // of its push
   std::shared_ptr<const BlockReader> reader;
   std::shared_ptr<const SyncStep> step;  // sync mode
 };
@@ -36,6 +38,9 @@ class BatchSource {
   virtual bool stopping() const = 0;
   // Every shard acknowledged this batch.
   virtual void applied(uint32_t lane, const BatchId& id) = 0;
+  // This batch was computed and not pushed: `reason` names what is not finite and where the batch
+  // lies. The lane goes on with the next.
+  virtual void refused(uint32_t lane, const BatchId& id, std::string reason) = 0;
   virtual void evaluated(uint32_t lane, EvalReport report) = 0;
   // This lane cannot go on: everybody stops.
   virtual void failed(uint32_t lane, const Status& status) = 0;

@@ -42,6 +42,7 @@ struct BatchWork {
     for (const Buffer<float>& table : row_gradients) out.tables.push_back(table.data());
     out.dense = dense_gradient.data();
     out.examples = batch.size;
+    out.lr_scale = item.lr_scale;
     return out;
   }
   uint64_t gradient_bytes() const {

@@ -4,9 +4,10 @@
 // Lanes share one queue, so that none waits at a block's end; in the sync mode each lane has its
 // own, because a round gives a block to each lane. It also collects what lanes have finished until
 // the agent tells the coordinator.
-// A lease is wanted when few batches are in store (`ahead` per lane, counting those being opened);
-// in the deterministic and sync modes only when the lane needs a block and has finished the one
-// before.
+// Blocks are leased well ahead (set_target(): a few seconds of work, so that nobody notices a
+// coordinator that is away for less), and opened shortly before they are needed (`ahead` batches
+// per lane). In the deterministic and sync modes one is leased only when the lane needs a block and
+// has finished the one before.
 // Threads: every method is safe from any. `wake` and `changed` are called without the lock, from
 // whatever thread caused them: they post.
 #pragma once
@@ -15,9 +16,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "flux/api/job_port.h"
@@ -29,6 +32,7 @@ struct OpenBlock {
   BlockLease lease;
   bool evaluate = false;
   uint64_t geometry = 0;
+  float lr_scale = 1;  // of the lease
   std::shared_ptr<const BlockReader> reader;
   std::vector<std::shared_ptr<const SyncStep>> steps;  // sync: by batch
 };
@@ -37,14 +41,18 @@ struct BlockStoreOptions {
   uint32_t lanes = 1;
   bool by_lane = false;         // a queue for each lane
   bool only_when_idle = false;  // lease only when everything before is finished
-  uint32_t ahead = 4;           // batches per lane
+  uint32_t ahead = 4;           // open batches per lane
+  uint32_t blocks_max = 64;     // leased and not begun
 };
 
 // What is to be told to the coordinator.
 struct FinishedBatches {
   std::vector<BatchId> applied;
   std::vector<EvalReport> evaluated;
-  bool empty() const { return applied.empty() && evaluated.empty(); }
+  std::vector<RefusedBatch> refused;
+  bool empty() const { return applied.empty() && evaluated.empty() && refused.empty(); }
+  void add(FinishedBatches more);
+  void add_to(LeaseRequest* request) const;
 };
 
 class BlockStore final : public BatchSource {
@@ -60,6 +68,7 @@ class BlockStore final : public BatchSource {
   bool dry() const override;
   bool stopping() const override { return stopping_.load(std::memory_order_relaxed); }
   void applied(uint32_t lane, const BatchId& id) override;
+  void refused(uint32_t lane, const BatchId& id, std::string reason) override;
   void evaluated(uint32_t lane, EvalReport report) override;
   void failed(uint32_t lane, const Status& status) override;
 
@@ -67,7 +76,15 @@ class BlockStore final : public BatchSource {
   uint32_t queues() const { return static_cast<uint32_t>(queues_.size()); }
   // True if a lease is wanted and none is under way; then one is, until lease_over().
   bool begin_lease(uint32_t queue);
+  // The same without a wish: a lease is asked for because something must be told now.
+  bool begin_telling(uint32_t queue);
   void lease_over(uint32_t queue);
+  // So many batches are to be leased ahead, those that are open included.
+  void set_target(uint32_t batches);
+  // A block is leased; opening() follows when it should be.
+  void leased(uint32_t queue, const HeldBlock& block, const BlockLease& lease);
+  // True if a leased block should be opened now.
+  bool wants_open(uint32_t queue) const;
   // A block of so many batches is being opened; add() follows.
   void opening(uint32_t queue, const BlockLease& lease);
   void add(uint32_t queue, OpenBlock block);
@@ -80,6 +97,12 @@ class BlockStore final : public BatchSource {
   // Something is finished and untold, and nothing is in hand or in store.
   bool waits_to_tell() const;
   bool anything_to_tell() const;
+  // Leased and not finished, whether begun or not.
+  std::vector<HeldBlock> held() const;
+  uint64_t handed_out() const;  // batches so far
+  // A batch was refused and the coordinator is not told yet. In sync mode other workers wait for
+  // its verdict, so the agent does not wait for a lease to be wanted.
+  bool refused_to_tell() const;
   // The first failure of a lane.
   Status failure() const;
 
@@ -90,6 +113,8 @@ class BlockStore final : public BatchSource {
     uint32_t ready = 0;         // batches in `left`
     uint32_t opening = 0;       // batches of blocks being opened
     uint32_t blocks_opening = 0;
+    uint32_t unopened = 0;  // batches of blocks that are only leased
+    uint32_t blocks_unopened = 0;
     uint32_t unfinished = 0;  // handed out and not acknowledged
     bool needed = false;      // a lane found it empty
     bool leasing = false;
@@ -97,7 +122,16 @@ class BlockStore final : public BatchSource {
     bool ended = false;
   };
   uint32_t queue_of(uint32_t lane) const { return options_.by_lane ? lane : 0; }
+  struct Held {
+    HeldBlock block;
+    uint32_t todo = 0;  // mask of batches under the lease
+  };
+  // A block of test data may have the name of one that is trained.
+  using HeldKey = std::pair<bool, BlockId>;
   bool wants_lease(const Queue& queue) const;
+  bool wants_open(const Queue& queue) const;
+  bool holds_nothing(const Queue& queue) const;
+  void finish(bool evaluate, const BatchId& id, bool refused);
   // Whether the agent has to look; with the lock held.
   bool should_signal(Queue* queue);
   bool quiet() const;
@@ -111,6 +145,9 @@ class BlockStore final : public BatchSource {
 
   mutable std::mutex mutex_;
   std::vector<Queue> queues_;
+  std::map<HeldKey, Held> held_;
+  uint32_t target_ = 0;
+  uint64_t handed_out_ = 0;
   FinishedBatches finished_;
   Status failure_;
 };

@@ -19,14 +19,13 @@ PsClientOptions with_model(PsClientOptions options, const Graph& graph) {
   return options;
 }
 
-Lane::Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net,
-           std::vector<ServerPort*> servers, ShardRoute route, FetchRoute fetch_route,
-           BatchSource* source, WorkerMode* mode)
+Lane::Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net, ClusterMap map,
+           ReachServer reach, FetchRoute fetch_route, BatchSource* source, WorkerMode* mode)
     : options_(std::move(options)),
       executor_(executor),
       net_(std::move(net)),
       source_(source),
-      client_(with_model(options_.client, net_->graph()), std::move(servers), std::move(route),
+      client_(with_model(options_.client, net_->graph()), std::move(map), std::move(reach),
               std::move(fetch_route), executor),
       host_(std::make_shared<LaneHost>()),
       no_keys_(options_.client.sparse_shards + 1, 0),
@@ -240,14 +239,19 @@ void Lane::fill_input(BatchWork* work) {
   if (newest_dense_) net_->set_parameters(newest_dense_->data());
 }
 
+Computed Lane::computed(const BatchWork& work, double loss) const {
+  return {&work, &net_->graph(), loss, predictions_.data(),
+          newest_dense_ ? newest_dense_->data() : nullptr};
+}
+
+// False: the batch was refused.
 bool Lane::train(const BatchWorkPtr& work) {
   const double loss = net_->train(input_, &gradients_, predictions_.data());
   spend(Stage::kCompute);
-  if (!std::isfinite(loss)) [[unlikely]] {
-    fail(
-        invalid("the loss of {} is {}: the model diverged; lower the learning rate (the last "
-                "checkpoint is good, nothing of this batch was applied)",
-                to_string(work->item.id), loss));
+  std::string refused = why_refused(computed(*work, loss));
+  if (!refused.empty()) [[unlikely]] {
+    source_->refused(options_.index, work->item.id, std::move(refused));
+    recycle(work);
     return false;
   }
   const uint32_t n = work->batch.size;
@@ -263,6 +267,11 @@ bool Lane::train(const BatchWorkPtr& work) {
 
 void Lane::evaluate(BatchWork* work) {
   const double loss = net_->predict(input_, predictions_.data());
+  if (!std::isfinite(loss)) [[unlikely]]
+    return fail(
+        invalid("evaluating {}: the loss is {}: the model diverged; lower the learning rate "
+                "and start from an older checkpoint",
+                to_string(work->item.id), loss));
   SparseHistogram counts =
       BinaryMetrics::sparse(work->batch.labels.data(), predictions_.data(), work->batch.size);
   EvalReport report;

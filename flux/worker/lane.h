@@ -11,6 +11,8 @@
 // mostly less). With `separate_dense` (ports in this process, where a call costs nothing) dense
 // values are pulled on their own just before a batch is computed.
 // Threads: one, that of the executor; progress() and examples() from any.
+// A batch whose loss or gradient is not finite is handed back to the source as refused; nothing of
+// it is pushed, and the lane goes on.
 // Failure: status(), once finished(); a batch that failed is marked nowhere, so it is trained
 // again. Every wait for a server has a deadline; a wait for a block has none here: the agent, which
 // knows whether the coordinator lives, ends it.
@@ -32,6 +34,7 @@
 #include "flux/nn/net.h"
 #include "flux/worker/batch_source.h"
 #include "flux/worker/batch_work.h"
+#include "flux/worker/finite_check.h"
 #include "flux/worker/mode.h"
 #include "flux/worker/progress.h"
 
@@ -54,9 +57,8 @@ PsClientOptions with_model(PsClientOptions options, const Graph& graph);
 
 class Lane {
  public:
-  Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net,
-       std::vector<ServerPort*> servers, ShardRoute route, FetchRoute fetch_route,
-       BatchSource* source, WorkerMode* mode);
+  Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net, ClusterMap map,
+       ReachServer reach, FetchRoute fetch_route, BatchSource* source, WorkerMode* mode);
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -74,7 +76,7 @@ class Lane {
   void notify();
   // On the lane's thread: ends at once with this status (or ok), whatever is in flight.
   void abort(Status status);
-  void set_route(ShardRoute route) { client_.set_route(std::move(route)); }
+  void set_map(ClusterMap map) { client_.set_map(std::move(map)); }
 
   uint32_t index() const { return options_.index; }
   Executor* executor() const { return executor_; }
@@ -93,6 +95,7 @@ class Lane {
   void pulled(const BatchWorkPtr& work, const Status& status);
   bool dense_is_here();
   void fill_input(BatchWork* work);
+  Computed computed(const BatchWork& work, double loss) const;
   bool train(const BatchWorkPtr& work);
   void evaluate(BatchWork* work);
   void acknowledged(const BatchWorkPtr& work);

@@ -34,9 +34,11 @@ PushWork single_push(const std::shared_ptr<LaneHost>& host, const BatchWorkPtr& 
   push.tables = std::move(part.tables);
   push.dense = part.dense;
   push.examples = part.examples;
+  push.lr_scale = part.lr_scale;
   push.bytes = work->gradient_bytes();
   push.step = work->item.step;
   push.memory = work;
+  push.applied = [host] { host->wake(); };
   push.released = [host, work] { host->acknowledged(work); };
   return push;
 }

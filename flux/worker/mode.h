@@ -3,9 +3,9 @@
 //   async        each lane pushes its own batch and goes on; pull_ahead and pushes in flight bound
 //                how stale its rows are
 //   half_async   the lanes of one worker merge a batch each into one push, and pull again when it
-//                is acknowledged
-//   sync         each push names its step of a round of all workers; pull again when it is
-//                acknowledged
+//                is applied
+//   sync         each push names its step of a round of all workers; pull again when it is applied
+// All go on when a push is applied, and hold its gradient until it is replicated.
 // geo, ssp and partial will register here by name.
 // Threads: a LaneMode belongs to its lane's thread; what lanes share is inside the WorkerMode.
 // Failure: none of its own; a push that is refused shows in the client's status.
@@ -31,7 +31,7 @@ struct LaneHost {
   uint32_t index = 0;
   Executor* executor = nullptr;
   PsClient* client = nullptr;
-  // Every shard has this batch: the lane may reuse it.
+  // Every shard has this batch replicated: the lane may reuse it and tell the coordinator.
   std::function<void(const BatchWorkPtr&)> acknowledged;
   std::function<void()> wake;  // the lane may have something to do
 };
@@ -75,7 +75,7 @@ struct ModeOptions {
 // kInvalid with the known names if there is no such mode.
 Result<std::unique_ptr<WorkerMode>> make_mode(const std::string& name, const ModeOptions& options);
 
-// One push of a lane's own batch; `released` is acknowledged().
+// One push of a lane's own batch; `applied` wakes the lane, `released` is acknowledged().
 PushWork single_push(const std::shared_ptr<LaneHost>& host, const BatchWorkPtr& work);
 
 // In modes/.

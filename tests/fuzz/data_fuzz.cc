@@ -1,8 +1,9 @@
-// Pulls, pushes and answers of pushes: whatever is decoded can be read and written to its ends.
+// Pulls, pushes, forwards and answers: whatever is decoded can be read and written to its ends.
 // links: api base
 #include <numeric>
 
 #include "flux/api/wire_data.h"
+#include "flux/api/wire_replica.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace {
@@ -17,10 +18,7 @@ double sum_of(const float* values, uint64_t n) {
   return std::accumulate(values, values + n, 0.0);
 }
 
-void read_push(const flux::FuzzInput& input) {
-  flux::WirePush push;
-  if (!flux::decode_push(input.control, input.payload.span(), shape_of, &push).is_ok()) return;
-  const flux::PushRequest& r = push.request;
+void read_rows(const flux::PushRequest& r) {
   volatile double sum = 0;
   for (const flux::ShardId shard : r.shards) {
     if (shard >= kShape.sparse_shards) {
@@ -35,7 +33,50 @@ void read_push(const flux::FuzzInput& input) {
             sum_of(r.tables[0] + i * 3, 3) + r.tables[1][i];
     }
   }
-  if (r.epochs.size() != r.shards.size()) __builtin_trap();
+  if (!flux::is_lr_scale(r.lr_scale)) __builtin_trap();
+}
+
+void read_push(const flux::FuzzInput& input) {
+  flux::WirePush push;
+  if (!flux::decode_push(input.control, input.payload.span(), shape_of, &push).is_ok()) return;
+  read_rows(push.request);
+  if (push.request.epochs.size() != push.request.shards.size()) __builtin_trap();
+}
+
+// What was decoded can be sent on as it is.
+void read_replicate(const flux::FuzzInput& input) {
+  flux::WireReplicate first, second;
+  if (!flux::decode_replicate(input.control, input.payload.span(), shape_of, &first).is_ok())
+    return;
+  const flux::ReplicateRequest& r = first.request;
+  const size_t shards = r.push.shards.size();
+  if (r.push.epochs.size() != shards || r.ops.size() != shards || r.hashes.size() != shards)
+    __builtin_trap();
+  if (flux::has_rows(r)) read_rows(r.push);
+  for (const flux::ShardId shard : r.push.shards)
+    if (shard >= kShape.all_shards()) __builtin_trap();
+  flux::Buffer<uint16_t> halves;
+  const auto again = flux::encode_replicate(r, kShape, &halves);
+  if (!again.is_ok()) __builtin_trap();
+  size_t bytes = 0;
+  for (const auto& span : again.value().payload) bytes += span.size();
+  if (bytes != input.payload.size()) __builtin_trap();
+}
+
+void read_install(const flux::FuzzInput& input) {
+  flux::InstallRequest first, second;
+  if (!flux::decode_install(input.control, input.payload.span(), &first).is_ok()) return;
+  if (!flux::decode_install(flux::encode_install(first), first.bytes, &second).is_ok())
+    __builtin_trap();
+  if (second.part >= second.parts || second.bytes.size() != input.payload.size()) __builtin_trap();
+}
+
+void read_replicate_reply(const flux::FuzzInput& input) {
+  flux::ReplicateReply reply, again;
+  if (!flux::decode_replicate_reply(input.control, &reply).is_ok()) return;
+  if (!flux::decode_replicate_reply(flux::encode_replicate_reply(reply), &again).is_ok())
+    __builtin_trap();
+  if (again.refused.size() != reply.refused.size()) __builtin_trap();
 }
 
 void answer_pull(const flux::FuzzInput& input) {
@@ -64,8 +105,10 @@ void read_reply(const flux::FuzzInput& input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const flux::FuzzInput input(data, size);
-  if (input.choice % 3 == 0) answer_pull(input);
-  if (input.choice % 3 == 1) read_push(input);
-  if (input.choice % 3 == 2) read_reply(input);
+  // New ones at the end: the corpus names them by number.
+  constexpr void (*kReaders[])(const flux::FuzzInput&) = {
+      answer_pull, read_push, read_reply, read_replicate, read_install, read_replicate_reply,
+  };
+  kReaders[input.choice % std::size(kReaders)](input);
   return 0;
 }

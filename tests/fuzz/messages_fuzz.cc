@@ -17,20 +17,18 @@ void check(std::string_view bytes) {
 using Check = void (*)(std::string_view);
 // New ones at the end: the corpus names them by number.
 constexpr Check kChecks[] = {
-    check<flux::EmptyMessage>,        check<flux::OpenJob>,
-    check<flux::LoadRequest>,         check<flux::OpenPassRequest>,
-    check<flux::CloseBelowRequest>,   check<flux::MarkedRequest>,
-    check<flux::MarkedReply>,         check<flux::MarkRequest>,
-    check<flux::VoidMemberRequest>,   check<flux::SaveRequest>,
-    check<flux::SaveReply>,           check<flux::TotalsRequest>,
-    check<flux::JobTotals>,           check<flux::CloseJobRequest>,
-    check<flux::JoinRequest>,         check<flux::JoinReply>,
-    check<flux::LeaseRequest>,        check<flux::LeaseAnswer>,
-    check<flux::ReportRequest>,       check<flux::ReportAnswer>,
-    check<flux::ClusterMap>,          check<flux::GeometryRequest>,
-    check<flux::GeometryReply>,       check<flux::LeaveRequest>,
-    check<flux::ServerJoin>,          check<flux::ServerJoinReply>,
-    check<flux::ServerReportRequest>, check<flux::ServerReportReply>,
+    check<flux::EmptyMessage>,      check<flux::OpenJob>,           check<flux::LoadRequest>,
+    check<flux::OpenPassRequest>,   check<flux::CloseBelowRequest>, check<flux::MarkedRequest>,
+    check<flux::MarkedReply>,       check<flux::MarkRequest>,       check<flux::VoidMemberRequest>,
+    check<flux::SaveRequest>,       check<flux::SaveReply>,         check<flux::TotalsRequest>,
+    check<flux::JobTotals>,         check<flux::CloseJobRequest>,   check<flux::JoinRequest>,
+    check<flux::JoinReply>,         check<flux::LeaseRequest>,      check<flux::LeaseAnswer>,
+    check<flux::ReportRequest>,     check<flux::ReportAnswer>,      check<flux::ClusterMap>,
+    check<flux::GeometryRequest>,   check<flux::GeometryReply>,     check<flux::LeaveRequest>,
+    check<flux::ServerJoin>,        check<flux::ServerJoinReply>,   check<flux::ServerReport>,
+    check<flux::ServerReportReply>, check<flux::ConfirmRequest>,    check<flux::HoldingsRequest>,
+    check<flux::Holdings>,          check<flux::AssignRequest>,     check<flux::SealRequest>,
+    check<flux::CopyRequest>,       check<flux::StatesReply>,
 };
 
 }  // namespace

@@ -48,12 +48,12 @@ class NoMaster final : public JobPort, public ServerRegistry {
   void join(ServerJoin, std::function<void(Result<ServerJoinReply>)> done) override {
     done(ServerJoinReply{});
   }
-  void report(uint32_t, uint64_t, std::function<void(Result<bool>)> done) override { done(false); }
+  void report(ServerReport, std::function<void(Result<bool>)> done) override { done(false); }
 };
 
 NoFiles no_files;
 
-Result<std::unique_ptr<Server>> make_server(const OpenJob& job) {
+Result<std::shared_ptr<Server>> make_server(const OpenJob& job) {
   ServerOptions o;
   o.shards = 4;
   o.tables.resize(2);
@@ -62,39 +62,49 @@ Result<std::unique_ptr<Server>> make_server(const OpenJob& job) {
   o.tables[1].dim = 1;
   o.parameters = 20000;
   o.incarnation = job.incarnation;
-  o.epoch = job.epoch;
+  o.places = job.places;
+  o.self = job.self;
   o.files = &no_files;
   return Server::create(o);
 }
 
 void serve(const FuzzInput& input) {
   TestExecutor executor;
-  ServerJobs jobs(make_server, &no_files);
-  if (!jobs.open({"job", {}, 7, {1, 1}, {}}).is_ok()) __builtin_trap();
-  if (!jobs.find(7).value()->open_pass(0, 9).is_ok()) __builtin_trap();
+  ServerJobs jobs(make_server);
+  OpenJob open{"job", {}, 7, 1, 0, {}};
+  for (ShardId shard = 0; shard < 6; ++shard)
+    open.places.shards.push_back({shard, {1, 1}, ReplicaRole::kPrimary, kNoServer, kAnyOp});
+  // A shard that follows another server's, so that forwards are applied.
+  open.places.shards[1].role = open.places.shards[3].role = ReplicaRole::kBackup;
+  if (!jobs.open(open).is_ok()) __builtin_trap();
+  Server* server = jobs.find(7).value()->server();
+  server->open_pass(server->primaries(), 0, 9, [](const Status& status) {
+    if (!status.is_ok()) __builtin_trap();
+  });
   NoMaster master;
   int answers = 0;
-  const Verb verb = static_cast<Verb>(kVerbRules[input.choice % std::size(kVerbRules)].verb);
+  const Verb verb = input.choice % 64;
   {
-    ServerService server(&jobs, {[](const std::function<void()>& task) {
+    ServerService service(&jobs, {[](const std::function<void()>& task) {
       task();
       return true;
     }});
     CoordinatorService coordinator(&master, &master, &executor);
-    for (Service* service : {static_cast<Service*>(&server), static_cast<Service*>(&coordinator)}) {
+    for (Service* one : {static_cast<Service*>(&service), static_cast<Service*>(&coordinator)}) {
       RpcRequest request;
       request.verb = verb;
       request.connection = 1;
       request.control = input.control;
       request.payload = input.payload.span();
-      service->handle(std::move(request),
-                      Responder([&](const Status&, const RpcAnswer&) { ++answers; }));
+      one->handle(std::move(request),
+                  Responder([&](const Status&, const RpcAnswer&) { ++answers; }));
     }
     coordinator.closed(1);
     executor.run_for(kSecond);
   }
-  // A push of a sync step waits for the others; it is answered when its job is closed.
-  jobs.close(7);
+  // A push of a sync step waits for the others, a forward for those before it; both are answered
+  // when their job is closed.
+  jobs.forget_all();
   if (answers != 2) __builtin_trap();
 }
 

@@ -148,13 +148,16 @@ struct Servers {
       o.parameters = graph->parameter_count();
       o.incarnation = kLife;
       o.epoch = {1, 0};
-      std::vector<ShardId> owned;
+      Assignments places;
       for (ShardId s = 0; s < all; ++s)
-        if (route.server[s] == i) owned.push_back(s);
-      o.owned = owned;
+        if (route.server[s] == i)
+          places.shards.push_back({s, o.epoch, ReplicaRole::kPrimary, kNoServer, kAnyOp});
+      o.places = places;
       servers.push_back(std::move(Server::create(o)).value());
       servers.back()->init_dense(graph->initial_parameters(1));
-      EXPECT_TRUE(servers.back()->open_pass(0, geometry).is_ok());
+      servers.back()->open_pass(servers.back()->primaries(), 0, geometry, [](const Status& status) {
+        EXPECT_TRUE(status.is_ok()) << status.message();
+      });
     }
   }
   std::vector<float> dense() const {
@@ -162,9 +165,11 @@ struct Servers {
     std::vector<float> row(1);
     std::vector<float*> rows = {row.data()};
     const std::vector<uint32_t> begin(kShards + 1, 0);
-    for (const auto& server : servers)
-      server->pull({kLife, server->owned(), {nullptr, begin.data()}, rows, out.data()},
+    for (const auto& server : servers) {
+      const AdminCall mine = server->primaries();
+      server->pull({kLife, mine.shards, {nullptr, begin.data()}, rows, out.data()},
                    [](const PullReply& reply) { EXPECT_TRUE(reply.status.is_ok()); });
+    }
     return out;
   }
   // The weight of every key of the data.
@@ -175,9 +180,11 @@ struct Servers {
     plan.build(keys);
     std::vector<float> rows(plan.unique()), dense(graph->parameter_count());
     std::vector<float*> out = {rows.data()};
-    for (const auto& server : servers)
-      server->pull({kLife, server->owned(), plan.sharded(), out, dense.data()},
+    for (const auto& server : servers) {
+      const AdminCall mine = server->primaries();
+      server->pull({kLife, mine.shards, plan.sharded(), out, dense.data()},
                    [](const PullReply& reply) { EXPECT_TRUE(reply.status.is_ok()); });
+    }
     std::map<uint64_t, float> found;
     for (size_t i = 0; i < keys.size(); ++i) found[keys[i]] = rows[plan.index()[i]];
     return found;
@@ -188,7 +195,8 @@ struct Servers {
     for (const Example& e : data.examples())
       for (const uint64_t key : e.keys) expected[key] += epochs;
     for (const auto& server : servers) {
-      server->for_each_row([&](Key key, uint32_t count) { found[key] = count; });
+      server->for_each_row(server->primaries().shards,
+                           [&](Key key, uint32_t count) { found[key] = count; });
       if (!server->totals().has_dense) continue;
       EXPECT_EQ(server->totals().dense_examples_min, data.examples().size() * epochs);
       EXPECT_EQ(server->totals().dense_examples_max, data.examples().size() * epochs);
@@ -198,7 +206,7 @@ struct Servers {
 
   std::shared_ptr<const Graph> graph = logistic_regression();
   ShardRoute route;
-  std::vector<std::unique_ptr<Server>> servers;
+  std::vector<std::shared_ptr<Server>> servers;
 };
 
 // One worker's lane after the other on the executor that everything else runs on.
@@ -239,7 +247,7 @@ class Master final : public JobPort {
     reply.worker = by_boot[request.boot];
     reply.incarnation = kLife;
     reply.map.route = servers_->route;
-    reply.map.servers.resize(servers_->servers.size());
+    reply.map.servers.assign(servers_->servers.size(), "here");
     reply.report_every_ms = 50;
     post([done = std::move(done), reply] { done(reply); });
   }
@@ -270,7 +278,7 @@ class Master final : public JobPort {
   void map(std::function<void(Result<ClusterMap>)> done) override {
     ClusterMap map;
     map.route = servers_->route;
-    map.servers.resize(servers_->servers.size());
+    map.servers.assign(servers_->servers.size(), "here");
     post([done = std::move(done), map] { done(map); });
   }
   void geometry(uint64_t hash, std::function<void(Result<std::string>)> done) override {
@@ -289,7 +297,7 @@ class Master final : public JobPort {
     if (sync_) {
       for (const auto& gone : rounds_.remove_worker(last.worker))
         for (const auto& server : servers_->servers)
-          EXPECT_TRUE(server->void_member(gone.round, gone.block).is_ok());
+          EXPECT_TRUE(server->void_member(server->primaries(), gone.round, gone.block).is_ok());
     }
     queue_->release(last.worker, false);
     pump();
@@ -348,7 +356,8 @@ class Master final : public JobPort {
   std::vector<uint32_t> marked(const BlockId& section) const {
     std::vector<uint32_t> all(data_->blocks(), ~0U);
     for (const auto& server : servers_->servers) {
-      const auto mask = server->marked_by_all(section, data_->blocks());
+      const auto mask =
+          server->marked(server->primaries(), section, data_->blocks(), false).value();
       for (size_t b = 0; b < all.size(); ++b) all[b] &= mask[b];
     }
     return all;

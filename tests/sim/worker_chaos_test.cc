@@ -100,10 +100,12 @@ class Cluster {
       LaneSetup lane;
       lane.executor = &executor;
       lane.net = std::move(Net::compile(servers.graph, net)).value();
+      std::vector<std::shared_ptr<ServerPort>> ports;
       for (const auto& server : servers.servers)
-        lane.servers.push_back(std::make_shared<tiny::BadServer>(&executor, &chaos, server.get(),
-                                                                 worker->traffic.back().get()));
-      ports_.insert(ports_.end(), lane.servers.begin(), lane.servers.end());
+        ports.push_back(std::make_shared<tiny::BadServer>(&executor, &chaos, server.get(),
+                                                          worker->traffic.back().get()));
+      ports_.insert(ports_.end(), ports.begin(), ports.end());
+      lane.reach = reach_fixed(std::move(ports));
       setup.lanes.push_back(std::move(lane));
     }
     setup.open_dataset = [this](const Geometry&) {

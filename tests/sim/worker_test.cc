@@ -38,8 +38,10 @@ WorkerSetup set_up(const Setting& run, const Data& data, const Servers& servers,
     LaneSetup lane;
     lane.executor = executor;
     lane.net = std::move(Net::compile(servers.graph, net)).value();
+    std::vector<std::shared_ptr<ServerPort>> ports;
     for (const auto& server : servers.servers)
-      lane.servers.push_back(std::make_shared<tiny::Straight>(server.get()));
+      ports.push_back(std::make_shared<tiny::Straight>(server.get()));
+    lane.reach = reach_fixed(std::move(ports));
     setup.lanes.push_back(std::move(lane));
   }
   setup.open_dataset = [&data](const Geometry&) {
@@ -283,22 +285,6 @@ TEST(WorkerThreads, EvaluationEqualsAPlainLoop) {
     EXPECT_NEAR(master.metrics.log_loss(), expected.log_loss(), 1e-5);
     EXPECT_NEAR(master.metrics.auc(), expected.auc(), 1e-4);
     EXPECT_EQ(outcome.report.examples, 1000U) << "evaluated batches are not trained ones";
-  }
-}
-
-TEST(WorkerThreads, ALossThatIsNoNumberEndsTheWorkerWithAdvice) {
-  std::vector<tiny::Example> examples = tiny::make_examples(1000);
-  examples[700].dense[0] = std::numeric_limits<float>::quiet_NaN();
-  const Data data(examples, 16, 80);
-  for (const char* mode : {"async", "half_async", "sync"}) {
-    const Servers servers(1, data.geometry().hash());
-    ThreadExecutor control;
-    Master master(&control, &data, &servers, 1, std::string(mode) == "sync");
-    const WorkerOutcome outcome = train({mode, 2}, data, servers, &master, &control);
-    EXPECT_EQ(outcome.status.code(), Code::kInvalid) << mode;
-    EXPECT_NE(outcome.status.message().find("lower the learning rate"), std::string::npos);
-    ASSERT_EQ(master.left.size(), 1U);
-    EXPECT_EQ(master.left[0].message(), outcome.status.message()) << "it said why";
   }
 }
 

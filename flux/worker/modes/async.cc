@@ -1,7 +1,7 @@
 // async: each lane pushes its own batches; nobody waits for anybody.
 //
 // Staleness: a batch is computed with rows pulled at most `pull_ahead` batches earlier, while at
-// most `pushes_max` pushes of this lane are not acknowledged; other lanes push meanwhile.
+// most `pushes_max` pushes of this lane are not applied; other lanes push meanwhile.
 #include "flux/worker/mode.h"
 
 namespace flux {

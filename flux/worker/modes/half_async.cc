@@ -1,5 +1,5 @@
 // half_async: the lanes of one worker merge a batch each into one push, the mean over all their
-// examples; all pull again when it is acknowledged. Between workers it is async.
+// examples; all pull again when it is applied. Between workers it is async.
 //
 // Who must contribute: every lane that has a batch or will soon get one. A lane that found nothing
 // to train while nothing is being opened is left out until it has a batch again, so a worker never
@@ -22,7 +22,7 @@ class MergeGroup {
   struct Contribution {
     std::shared_ptr<LaneHost> host;
     BatchWorkPtr work;
-    std::function<void()> merged, acknowledged;  // on the lane's thread
+    std::function<void()> merged, applied, acknowledged;  // on the lane's thread
   };
   // Each of these returns the whole set if this call completes it: the caller pushes it.
   std::vector<Contribution> contribute(uint32_t lane, Contribution contribution) {
@@ -78,7 +78,7 @@ struct Merged {
 // Of one lane, on its thread; outlives it in closures.
 struct LaneState {
   bool given = false;    // its batch waits for those of the others
-  size_t in_flight = 0;  // given or pushed, not acknowledged
+  size_t in_flight = 0;  // given or pushed, not applied
 };
 
 class HalfAsyncLane final : public LaneMode {
@@ -99,11 +99,12 @@ class HalfAsyncLane final : public LaneMode {
       state->given = false;
       host->wake();
     };
-    const auto acknowledged = [host = host_, work, state = state_] {
+    const auto applied = [host = host_, state = state_] {
       --state->in_flight;
-      host->acknowledged(work);
+      host->wake();
     };
-    send(group_->contribute(host_->index, {host_, work, merged, acknowledged}));
+    const auto acknowledged = [host = host_, work] { host->acknowledged(work); };
+    send(group_->contribute(host_->index, {host_, work, merged, applied, acknowledged}));
   }
   void idle() override { send(group_->leave(host_->index, false)); }
   void busy() override { group_->come_back(host_->index); }
@@ -118,7 +119,7 @@ class HalfAsyncLane final : public LaneMode {
   void send(std::vector<MergeGroup::Contribution> from) {
     if (from.empty()) return;
     if (!host_->client->has_room()) {
-      waiting_.push_back(std::move(from));  // pushed when an earlier one is acknowledged
+      waiting_.push_back(std::move(from));  // pushed when there is room
       return;
     }
     if (!spare_ || spare_.use_count() > 1) spare_ = std::make_shared<Merged>(options_);
@@ -138,6 +139,7 @@ class HalfAsyncLane final : public LaneMode {
     }
     const std::vector<float> weights = mean_weights(examples);
     for (size_t i = 0; i < weights.size(); ++i) push.parts[i].weight = weights[i];
+    push.lr_scale = merged_lr_scale(push.parts);
     merged->sum.merge(push.parts);
     push.geometry = merged->from[0].work->item.geometry;
     push.keys = merged->sum.keys();
@@ -147,16 +149,24 @@ class HalfAsyncLane final : public LaneMode {
     push.examples = merged->sum.examples();
     push.bytes = merged->sum.bytes();
     push.memory = merged;
+    push.applied = [this, merged] {
+      for (MergeGroup::Contribution& c : merged->from)
+        c.host->executor->post(0, std::move(c.applied));
+      send_waiting();
+    };
     push.released = [this, merged] {
       for (MergeGroup::Contribution& c : merged->from)
         c.host->executor->post(0, std::move(c.acknowledged));
       merged->from.clear();
-      if (waiting_.empty()) return;
-      auto next = std::move(waiting_.front());
-      waiting_.pop_front();
-      send(std::move(next));
+      send_waiting();
     };
     return push;
+  }
+  void send_waiting() {
+    if (waiting_.empty() || !host_->client->has_room()) return;
+    auto next = std::move(waiting_.front());
+    waiting_.pop_front();
+    send(std::move(next));
   }
 
   std::shared_ptr<LaneHost> host_;

@@ -1,0 +1,287 @@
+// Steps of the planner carried out: promotions, copies, moves, restores.
+#include <algorithm>
+#include <utility>
+
+#include "flux/coordinator/job_state.h"
+
+namespace flux {
+namespace {
+
+constexpr TimeNs kTurnMinNs = 5 * kMillisecond;
+constexpr size_t kVoidsMax = 256;
+
+ReplicaRole role_after(StepKind kind) {
+  switch (kind) {
+    case StepKind::kFollow:
+      return ReplicaRole::kBackup;
+    case StepKind::kForget:
+      return ReplicaRole::kNone;
+    default:
+      return ReplicaRole::kPrimary;
+  }
+}
+
+ShardAssignment assignment_of(const PlaceStep& step) {
+  ShardAssignment to{step.shard, step.epoch, role_after(step.kind), kNoServer, kAnyOp};
+  if (step.kind == StepKind::kAttach || step.kind == StepKind::kSwitch) to.backup = step.other;
+  if (step.kind == StepKind::kSwitch) to.at_op = step.op;
+  return to;
+}
+
+bool was_taken(const PlaceStep& step, const ShardState& state) {
+  if (step.kind == StepKind::kSeal) return state.sealed && state.epoch == step.epoch;
+  if (step.kind == StepKind::kCopy) return true;
+  if (step.kind == StepKind::kForget) return state.role == ReplicaRole::kNone;
+  return state.role == role_after(step.kind) && state.epoch == step.epoch;
+}
+
+}  // namespace
+
+void JobMaster::State::pump_places() {
+  if (!places_on_ || phase_ == Phase::kEnded) return;
+  std::map<ServerId, Steps> assigns, seals, restores;
+  std::map<std::pair<ServerId, ServerId>, Steps> copies;
+  for (const PlaceStep& step : places_->next(now())) {
+    if (step.kind == StepKind::kCopy) {
+      copies[{step.server, step.other}].push_back(step);
+    } else if (step.kind == StepKind::kSeal) {
+      seals[step.server].push_back(step);
+    } else if (step.kind == StepKind::kRestore) {
+      restores[step.server].push_back(step);
+    } else {
+      assigns[step.server].push_back(step);
+    }
+  }
+  // Promotions and the like first: they are what people wait for.
+  for (const auto& [server, steps] : assigns) assign_steps(server, steps);
+  for (const auto& [server, steps] : seals) seal_steps(server, steps);
+  for (const auto& [server, steps] : restores) restore_steps(server, steps);
+  for (const auto& [pair, steps] : copies) copy_steps(pair.first, pair.second, steps);
+  const std::optional<TimeNs> next = places_->next_time();
+  if (!next || (places_due_ > now() && places_due_ <= *next)) return;
+  places_due_ = std::max(*next, now() + kTurnMinNs);
+  executor_->post(places_due_ - now(), guard([this] {
+                    places_due_ = 0;
+                    pump_places();
+                  }));
+}
+
+void JobMaster::State::assign_steps(ServerId server, const Steps& all) {
+  // Two things about one shard do not fit one call: the older comes first.
+  std::map<ShardId, PlaceStep> now, later;
+  for (const PlaceStep& step : all)
+    if (!now.emplace(step.shard, step).second) later.emplace(step.shard, step);
+  for (const auto& part : {now, later}) {
+    if (part.empty()) continue;
+    Steps steps;
+    Assignments places;
+    places.servers = addresses();
+    for (const auto& [shard, step] : part) {
+      steps.push_back(step);
+      places.shards.push_back(assignment_of(step));
+    }
+    admin(server)->assign(make_call({}), std::move(places),
+                          guard([this, steps](const Result<std::vector<ShardState>>& states) {
+                            steps_answered(steps, states);
+                          }));
+  }
+}
+
+namespace {
+std::vector<ShardId> shards_of(const std::vector<PlaceStep>& steps) {
+  std::vector<ShardId> shards;
+  for (const PlaceStep& step : steps) shards.push_back(step.shard);
+  return shards;
+}
+}  // namespace
+
+void JobMaster::State::seal_steps(ServerId server, const Steps& steps) {
+  admin(server)->seal(make_call(shards_of(steps)),
+                      guard([this, steps](const Result<std::vector<ShardState>>& states) {
+                        steps_answered(steps, states);
+                      }));
+}
+
+void JobMaster::State::copy_steps(ServerId server, ServerId target, const Steps& steps) {
+  admin(server)->copy(make_call(shards_of(steps)), target, servers_[target].info.address,
+                      guard([this, steps](const Result<std::vector<ShardState>>& states) {
+                        steps_answered(steps, states);
+                      }));
+}
+
+void JobMaster::State::steps_answered(const Steps& steps,
+                                      const Result<std::vector<ShardState>>& states) {
+  if (phase_ == Phase::kEnded) return;
+  if (!states.is_ok()) return steps_failed(steps, states.status());
+  for (const PlaceStep& step : steps) {
+    const auto at = std::find_if(states.value().begin(), states.value().end(),
+                                 [&](const ShardState& s) { return s.shard == step.shard; });
+    const bool known = at != states.value().end();
+    const bool taken = known ? was_taken(step, *at) : step.kind == StepKind::kForget;
+    place_changed(step, places_->ended(step.id, taken ? StepEnd::kDone : StepEnd::kRefused,
+                                       known ? at->op : 0, now()));
+  }
+  served_again();
+  pump_places();
+}
+
+void JobMaster::State::steps_failed(const Steps& steps, const Status& why) {
+  if (why.code() == Code::kStale) check_term(why);
+  const bool unknown = why.code() == Code::kUnavailable || why.code() == Code::kStale;
+  if (!unknown && !steps.empty())
+    say(fmt::format("warning: {} of shard {} at {}: {}", step_name(steps[0].kind), steps[0].shard,
+                    server_name(steps[0].server), why.message()));
+  for (const PlaceStep& step : steps)
+    places_->ended(step.id, unknown ? StepEnd::kUnknown : StepEnd::kRefused, 0, now());
+  pump_places();
+}
+
+// A server obeys somebody else, or has forgotten the job. In the first case this process is over.
+void JobMaster::State::check_term(const Status& why) {
+  slowly<bool>(
+      [this, self = shared_from_this()]() -> Result<bool> {
+        FLUX_RETURN_IF_ERROR(still_mine());
+        return true;
+      },
+      [this, why](const Result<bool>& mine) {
+        if (mine.status().code() == Code::kStale && phase_ != Phase::kEnded) end(mine.status());
+      });
+}
+
+void JobMaster::State::place_changed(const PlaceStep& step, const PlaceChange& change) {
+  if (!change.route) return;
+  ++epoch_changes_;
+  if (change.primary && sync()) void_again(step.shard);
+  if (!change.lossy) return;
+  ++losses_;
+  recount_ = true;
+  lost_since_save_.insert(step.shard);
+}
+
+void JobMaster::State::served_again() {
+  kick_asks();
+  if (places_->unserved() == 0 && unserved_since_ != 0) {
+    FailoverStatus& last = failovers_.back();
+    last.seconds = static_cast<double>(now() - unserved_since_) * 1e-9;
+    failover_max_s_ = std::max(failover_max_s_, last.seconds);
+    unserved_since_ = 0;
+    if (phase_ != Phase::kLoading)
+      say(fmt::format("every shard is served again after {:.3f} s", last.seconds));
+  }
+  loaded_if();
+  recount_if();
+}
+
+// A primary that was not there when members of rounds were voided does not know of it.
+void JobMaster::State::void_again(ShardId shard) {
+  if (voids_.size() > kVoidsMax) voids_.erase(voids_.begin(), voids_.end() - kVoidsMax);
+  for (const SyncRounds::Voided& v : voids_)
+    ask_shards(
+        "a member of a round to be voided", {shard},
+        [v](ServerAdminPort* port, AdminCall call, const AskDone& done) {
+          port->void_member(std::move(call), v.round, v.block,
+                            [done](const Status& status) { done(status, nullptr); });
+        },
+        [](const Status&) {});
+}
+
+// Shards may have lost what they said they have: what is left to do is computed anew, from the
+// first section of the pass on.
+void JobMaster::State::recount_if() {
+  if (!recount_ || phase_ != Phase::kTraining || places_->unserved() > 0) return;
+  recount_ = false;
+  verifying_ = true;
+  say("the queue is computed anew from the ledgers of all shards");
+  find_section(0);
+}
+
+void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
+  AdminCall load_call = make_call({});
+  AdminCall call = load_call;
+  LoadJob load;
+  load.folder = checkpoint_folder_;
+  load.number = newest_ ? newest_->number : 0;
+  load.closed_below = static_cast<uint32_t>(newest_ ? newest_->closed.size() : 0);
+  for (const PlaceStep& step : steps) {
+    load_call.shards.push_back(step.shard);
+    load_call.epochs.push_back({step.epoch.term, step.epoch.n - 1});
+    call.shards.push_back(step.shard);
+    call.epochs.push_back(step.epoch);
+    ShardToLoad shard;
+    shard.shard = step.shard;
+    if (newest_) {
+      const FileInfo& file = newest_->shards[step.shard].file;
+      shard.name = file.name;
+      shard.bytes = file.bytes;
+      shard.hash = file.hash;
+      shard.op = newest_->shards[step.shard].op;
+      shard.stream_hash = newest_->shards[step.shard].stream_hash;
+    }
+    load.shards.push_back(std::move(shard));
+  }
+  if (!newest_ && (!closed_.empty() || phase_ == Phase::kEnding)) {
+    const Status lost =
+        error(Code::kUnavailable, "{} shards are lost and there is no checkpoint to go on from",
+              steps.size());
+    return phase_ == Phase::kEnding ? end(lost) : fail(lost);
+  }
+  if (phase_ != Phase::kLoading || adopted_)
+    say(fmt::format("{} shard(s) have no replica left: {} loads them from {}", steps.size(),
+                    server_name(server),
+                    newest_ ? store().path_of(newest_->number)
+                            : "nothing: there is no checkpoint yet, they begin anew"));
+  admin(server)->load(std::move(load_call), std::move(load),
+                      guard([this, server, steps, call](const Status& status) {
+                        const bool passes = status.is_ok() || status.code() == Code::kUnavailable ||
+                                            status.code() == Code::kStale;
+                        if (!passes && places_->served(steps[0].shard)) return;
+                        if (!passes && !servers_[server].gone)
+                          return fail(status.with_context(server_name(server)));
+                        if (!status.is_ok()) return steps_failed(steps, status);
+                        restore_assigned(server, steps, call);
+                      }));
+}
+
+void JobMaster::State::restore_assigned(ServerId server, const Steps& steps,
+                                        const AdminCall& call) {
+  if (phase_ == Phase::kEnded || servers_[server].gone) return;
+  Assignments places;
+  places.servers = addresses();
+  for (const PlaceStep& step : steps)
+    places.shards.push_back({step.shard, step.epoch, ReplicaRole::kPrimary, kNoServer, kAnyOp});
+  admin(server)->assign(
+      make_call({}), std::move(places),
+      guard([this, server, steps, call](const Result<std::vector<ShardState>>& states) {
+        if (phase_ == Phase::kEnded || servers_[server].gone) return;
+        if (!states.is_ok()) return steps_failed(steps, states.status());
+        for (const ShardState& state : states.value())
+          if (state.role != ReplicaRole::kPrimary)
+            return steps_failed(
+                steps, error(Code::kUnavailable, "shard {} was not taken there", state.shard));
+        if (!pass_open_) return restore_marked(server, steps, call);
+        admin(server)->open_pass(call, pass_, geometry_->hash(),
+                                 guard([this, server, steps, call](const Status& status) {
+                                   if (!status.is_ok()) return steps_failed(steps, status);
+                                   restore_marked(server, steps, call);
+                                 }));
+      }));
+}
+
+// Verdicts that are decided hold for it, too; then workers may know of it.
+void JobMaster::State::restore_marked(ServerId server, const Steps& steps, const AdminCall& call) {
+  if (phase_ == Phase::kEnded || servers_[server].gone) return;
+  const auto finished = guard([this, steps](const Status& status) {
+    if (phase_ == Phase::kEnded) return;
+    if (!status.is_ok()) return steps_failed(steps, status);
+    for (const PlaceStep& step : steps)
+      place_changed(step, places_->ended(step.id, StepEnd::kDone, 0, now()));
+    served_again();
+    pump_places();
+  });
+  const std::vector<BatchId> skipped =
+      pass_open_ ? decided(Verdict::kSkipped) : std::vector<BatchId>();
+  if (skipped.empty()) return finished(Status::ok());
+  admin(server)->mark(call, geometry_->hash(), skipped, Verdict::kSkipped, finished);
+}
+
+}  // namespace flux

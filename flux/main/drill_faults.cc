@@ -1,0 +1,280 @@
+#include "flux/main/drill_faults.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include <sys/stat.h>
+
+#include "flux/base/text.h"
+#include "flux/storage/atomic_file.h"
+
+namespace flux {
+namespace {
+
+bool runs(const RoleProcess& process) {
+  return signal_process(process, 0).is_ok();
+}
+
+std::string named(const std::vector<RoleProcess>& victims) {
+  std::vector<std::string> words;
+  for (const RoleProcess& victim : victims)
+    words.push_back(fmt::format("{} (process {})", victim.name, victim.pid));
+  return join(words, ", ");
+}
+
+// Messages from one to the other, under every name that a channel may know them by.
+void add_drops(const RoleProcess& from, const RoleProcess& to, bool held,
+               std::vector<Faults::Drop>* out) {
+  out->push_back({from.name, to.name, held});
+  if (!to.address.empty()) out->push_back({from.name, to.address, held});
+  if (!from.address.empty()) out->push_back({from.address, to.name, held});
+}
+
+// Points that are passed only when another server is lost, and those of its successor.
+bool while_moving(KillPoint point) {
+  switch (point) {
+    case KillPoint::kCopyBegin:
+    case KillPoint::kCopyMid:
+    case KillPoint::kCopyEnd:
+    case KillPoint::kSeal:
+    case KillPoint::kPromote:
+    case KillPoint::kAssign:
+      return true;
+    default:
+      return false;
+  }
+}
+bool of_newcomer(KillPoint point) {
+  return point == KillPoint::kInstallBegin || point == KillPoint::kInstallMid ||
+         point == KillPoint::kInstallEnd;
+}
+
+}  // namespace
+
+FaultMaker::FaultMaker(FaultMakerOptions options, DrillWatch* watch)
+    : options_(std::move(options)), watch_(watch) {}
+
+FaultMaker::~FaultMaker() {
+  heal_all(watch_->samples().empty() ? 0 : watch_->samples().back().t);
+}
+
+Status FaultMaker::make(const PlannedFault& planned, const std::vector<RoleProcess>& all,
+                        double t) {
+  DrillFault fault;
+  fault.number = planned.number;
+  fault.kind = planned.spec.kind;
+  fault.label = planned.spec.label();
+  fault.t = t;
+  uint64_t draw = planned.draw;
+  std::vector<RoleProcess> left = all;  // nobody twice in one fault
+  for (const RoleChoice& choice : planned.spec.who) {
+    FLUX_ASSIGN_OR_RETURN(const RoleProcess victim, choose(left, choice, draw));
+    std::erase_if(left, [&](const RoleProcess& p) { return p.pid == victim.pid; });
+    fault.victims.push_back(victim);
+    draw = mix64(draw);
+  }
+  fault.text = fmt::format("{}: {}", planned.spec.text(), named(fault.victims));
+  switch (planned.spec.kind) {
+    case FaultKind::kKill:
+      FLUX_RETURN_IF_ERROR(kill(fault));
+      if (!planned.spec.lose_log) return Status::ok();
+      if (!options_.folder) return invalid("where the coordinator's log is, is not known");
+      return remove_all(join_path(parent_folder(options_.folder->path()), "coordinator.log"));
+    case FaultKind::kPause:
+      return pause(std::move(fault));
+    case FaultKind::kOom:
+      return oom(std::move(fault));
+    case FaultKind::kPartition:
+      return partition(std::move(fault), planned.spec.both_ways);
+    case FaultKind::kDrain:
+      return drain(fault);
+    case FaultKind::kScale:
+      return scale(planned, std::move(fault));
+    case FaultKind::kKillPoint:
+      return arm(planned, std::move(fault), all);
+    case FaultKind::kKillAll:
+      break;
+  }
+  return invalid("--kill all: only a job that the drill started (--run) can be started again");
+}
+
+Status FaultMaker::kill(const DrillFault& fault) {
+  for (const RoleProcess& victim : fault.victims)
+    FLUX_RETURN_IF_ERROR(signal_process(victim, 0));  // all of them or none
+  for (const RoleProcess& victim : fault.victims) (void)signal_process(victim, SIGKILL);
+  watch_->add_fault(fault);
+  return Status::ok();
+}
+
+Status FaultMaker::pause(DrillFault fault) {
+  FLUX_RETURN_IF_ERROR(signal_process(fault.victims[0], SIGSTOP));
+  watch_->add_fault(fault);
+  const double until = fault.t + options_.pause_s;
+  lasting_.push_back({std::move(fault), until, {}});
+  return Status::ok();
+}
+
+Status FaultMaker::oom(DrillFault fault) {
+  FLUX_ASSIGN_OR_RETURN(const OomDone done, take_memory(fault.victims[0]));
+  fault.text += ": " + done.how;
+  cgroups_.push_back(done);
+  watch_->add_fault(std::move(fault));
+  return Status::ok();
+}
+
+Status FaultMaker::partition(DrillFault fault, bool both_ways) {
+  for (const RoleProcess& end : fault.victims)
+    if (!options_.folder || !obeys_faults(end))
+      return invalid(
+          "{} does not listen to drills: start the job with flux run --drillable (and "
+          "name its file or folder, not its address)",
+          end.name);
+  Lasting lasting;
+  add_drops(fault.victims[0], fault.victims[1], !options_.vanish, &lasting.drops);
+  if (both_ways) add_drops(fault.victims[1], fault.victims[0], !options_.vanish, &lasting.drops);
+  lasting.fault = fault;
+  lasting.until = fault.t + options_.partition_s;
+  lasting_.push_back(lasting);
+  FLUX_RETURN_IF_ERROR(write_faults());
+  watch_->add_fault(std::move(fault));
+  return Status::ok();
+}
+
+// A worker leaves when it is asked to; a server hands its shards over first.
+Status FaultMaker::drain(const DrillFault& fault) {
+  const RoleProcess& victim = fault.victims[0];
+  if (victim.role == "worker") {
+    FLUX_RETURN_IF_ERROR(signal_process(victim, SIGTERM));
+  } else {
+    FLUX_RETURN_IF_ERROR(run_flux({"drain", options_.target, victim.name}));
+  }
+  watch_->add_fault(fault);
+  return Status::ok();
+}
+
+Status FaultMaker::scale(const PlannedFault& planned, DrillFault fault) {
+  FLUX_RETURN_IF_ERROR(run_flux(
+      {"scale", options_.target, "--" + planned.spec.scale, std::to_string(planned.size)}));
+  fault.text = fmt::format("scale to {} {}", planned.size, planned.spec.scale);
+  watch_->add_fault(std::move(fault));
+  return Status::ok();
+}
+
+Status FaultMaker::arm(const PlannedFault& planned, DrillFault fault,
+                       const std::vector<RoleProcess>& all) {
+  const RoleProcess victim = fault.victims[0];
+  if (!options_.folder || !obeys_faults(victim))
+    return invalid("{} does not listen to drills: start the job with flux run --drillable",
+                   victim.name);
+  Armed armed;
+  armed.newcomer = of_newcomer(planned.order.point);
+  if (while_moving(planned.order.point)) {
+    std::vector<RoleProcess> others = all;
+    std::erase_if(others, [&](const RoleProcess& p) { return p.pid == victim.pid; });
+    FLUX_ASSIGN_OR_RETURN(armed.provoked,
+                          choose(others, {"server", std::nullopt}, mix64(planned.draw)));
+    fault.label += ", moving";
+  }
+  if (armed.newcomer) {
+    armed.provoked = victim;
+    fault.label += ", newcomer";
+  }
+  fault.text = fmt::format("{} dies at {}:{}", victim.name, kill_point_name(planned.order.point),
+                           planned.order.pass);
+  watch_->say(fault.t, fault.number, "armed: " + fault.text);
+  armed.until = fault.t + options_.at_wait_s;
+  armed.fault = std::move(fault);
+  if (armed.newcomer) {
+    armed.orders.starts.push_back({victim.name, planned.order});
+  } else {
+    armed.orders.dies.push_back({victim.pid, planned.order});
+  }
+  armed_.push_back(armed);
+  FLUX_RETURN_IF_ERROR(write_faults());
+  if (!armed.provoked) return Status::ok();
+  FLUX_RETURN_IF_ERROR(signal_process(*armed.provoked, SIGKILL));
+  if (armed.newcomer) watch_->add_fault(armed.fault);  // its successor dies out of our sight
+  return Status::ok();
+}
+
+void FaultMaker::tick_armed(Armed* armed, double t, bool* over) {
+  const bool died = !armed->newcomer && !runs(armed->fault.victims[0]);
+  if (died) {
+    armed->fault.t = t;
+    watch_->add_fault(armed->fault);
+  } else if (t > armed->until && !armed->newcomer) {
+    ++not_reached_;
+    watch_->say(t, armed->fault.number, armed->fault.text + ": the point was not passed in time");
+  }
+  *over = died || t > armed->until;
+}
+
+void FaultMaker::heal(const Lasting& lasting, double t) {
+  if (lasting.drops.empty())
+    for (const RoleProcess& victim : lasting.fault.victims) (void)signal_process(victim, SIGCONT);
+  watch_->heal(lasting.fault.number, t);
+}
+
+void FaultMaker::tick(double t) {
+  bool changed = false;
+  for (size_t i = 0; i < lasting_.size();) {
+    if (t < lasting_[i].until) {
+      ++i;
+      continue;
+    }
+    const Lasting lasting = lasting_[i];
+    lasting_.erase(lasting_.begin() + static_cast<std::ptrdiff_t>(i));
+    changed = changed || !lasting.drops.empty();
+    if (changed) (void)write_faults();
+    heal(lasting, t);
+  }
+  for (size_t i = 0; i < armed_.size();) {
+    bool over = false;
+    tick_armed(&armed_[i], t, &over);
+    if (!over) {
+      ++i;
+      continue;
+    }
+    armed_.erase(armed_.begin() + static_cast<std::ptrdiff_t>(i));
+    (void)write_faults();
+  }
+  for (const ProcessEnd& end : platform_.ended()) {
+    const auto helper = helpers_.extract(end.id);
+    if (!helper.empty() && (end.code != 0 || end.signal != 0))
+      watch_->say(t, 0, fmt::format("{}: {}", helper.mapped(), end.text()));
+  }
+}
+
+void FaultMaker::heal_all(double t) {
+  const std::vector<Lasting> lasting = std::exchange(lasting_, {});
+  const bool wrote = !lasting.empty() || !armed_.empty();
+  armed_.clear();
+  if (wrote && options_.folder) (void)remove_all(options_.folder->faults_file());
+  for (const Lasting& one : lasting) heal(one, t);
+  for (const OomDone& done : std::exchange(cgroups_, {})) remove_cgroup(done);
+}
+
+Status FaultMaker::run_flux(std::vector<std::string> words) {
+  words.insert(words.begin(), options_.program);
+  const std::string text = join(words, " ");
+  FLUX_ASSIGN_OR_RETURN(const ProcessId id,
+                        platform_.start({fmt::format("helper-{}", helpers_.size()), words, ""}));
+  helpers_[id] = text;
+  return Status::ok();
+}
+
+Status FaultMaker::write_faults() const {
+  Faults all;
+  for (const Lasting& lasting : lasting_)
+    all.drops.insert(all.drops.end(), lasting.drops.begin(), lasting.drops.end());
+  for (const Armed& armed : armed_) {
+    all.dies.insert(all.dies.end(), armed.orders.dies.begin(), armed.orders.dies.end());
+    all.starts.insert(all.starts.end(), armed.orders.starts.begin(), armed.orders.starts.end());
+  }
+  const std::string text = faults_text(all);
+  if (text.empty()) return remove_all(options_.folder->faults_file());
+  return write_file_atomic(options_.folder->faults_file(), text);
+}
+
+}  // namespace flux

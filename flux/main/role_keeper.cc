@@ -1,0 +1,268 @@
+#include "flux/main/role_keeper.h"
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include <sys/un.h>
+
+#include "flux/base/text.h"
+#include "flux/main/job_roles.h"
+#include "flux/platform/ssh_platform.h"
+#include "flux/rpc/address.h"
+#include "flux/rpc/fault_file.h"
+#include "flux/storage/atomic_file.h"
+
+namespace flux {
+namespace {
+
+constexpr TimeNs kLookEvery = kSecond / 5;
+constexpr TimeNs kAloneBefore = 2 * kSecond;  // it is said; at the end of a job all leave
+constexpr int kBadInput = 2;
+constexpr int kStopped = 130;  // a role that a signal asked to stop
+constexpr std::streamoff kTailBytes = 64 << 10;
+constexpr double kMiB = 1 << 20;
+
+}  // namespace
+
+std::string local_address(const ClusterFolder& folder, const std::string& role) {
+  const std::string path = join_path(folder.sockets(), role);
+  return path.size() < sizeof(sockaddr_un::sun_path) ? "unix:" + path : "tcp:127.0.0.1:0";
+}
+
+RoleKeeper::RoleKeeper(const Job& job, RoleKeeperOptions options, const ClusterFolder& folder,
+                       Platform* platform, Say say)
+    : job_(job),
+      options_(std::move(options)),
+      folder_(folder),
+      platform_(platform),
+      say_(std::move(say)) {}
+
+Status RoleKeeper::start_all() {
+  for (uint32_t i = 0; i < options_.run.servers; ++i) add(true);
+  for (uint32_t i = 0; i < options_.run.workers; ++i) add(false);
+  for (Member& member : members_) FLUX_RETURN_IF_ERROR(start(&member));
+  return Status::ok();
+}
+
+uint32_t RoleKeeper::count(bool servers) const {
+  return static_cast<uint32_t>(
+      std::count_if(members_.begin(), members_.end(), [servers](const Member& member) {
+        return member.server == servers && here(member) && !member.retired;
+      }));
+}
+
+void RoleKeeper::add(bool server) {
+  Member member;
+  member.server = server;
+  for (const Member& other : members_)
+    if (other.server == server) member.number = std::max(member.number, other.number + 1);
+  member.name = fmt::format("{}-{}", server ? "server" : "worker", member.number);
+  members_.push_back(std::move(member));
+}
+
+// --- starting ---
+
+std::string RoleKeeper::listen_address(const Member& member) const {
+  const auto at = parse_address(options_.coordinator);
+  const bool near = at.is_ok() && at.value().is_loopback();
+  if (options_.run.hosts.empty()) return local_address(folder_, member.name);
+  return near ? "tcp:127.0.0.1:0" : "tcp:0.0.0.0:0";
+}
+
+std::vector<std::string> RoleKeeper::words(const Member& member) const {
+  const RunArguments& run = options_.run;
+  std::vector<std::string> words = {options_.program, member.server ? "server" : "worker"};
+  if (!run.certificates.empty())
+    words.insert(words.end(), {"--certs", run.certificates});
+  else if (is_local_host(member.host))
+    words.insert(words.end(), {"--token-file", folder_.token_file()});
+  // Also with certificates: the leash is its standard input.
+  if (!is_local_host(member.host)) words.emplace_back("--token-stdin");
+  if (run.insecure) words.emplace_back("--insecure");
+  if (!run.chaos.empty()) words.insert(words.end(), {"--chaos", run.chaos});
+  if (run.drillable) words.insert(words.end(), {"--faults", folder_.faults_file()});
+  words.insert(words.end(), {"--coordinator", options_.coordinator, "--name", member.name});
+  if (member.server) {
+    words.insert(words.end(), {"--listen", listen_address(member)});
+    return words;
+  }
+  const uint32_t cores = std::max(1U, std::thread::hardware_concurrency() / run.workers);
+  const bool set = job_.threads != 0 || job_.deterministic;
+  const uint32_t threads = set ? worker_threads(job_, -1) : cores;
+  words.insert(words.end(), {"--threads", std::to_string(threads)});
+  if (member.in_flight != 0)
+    words.insert(words.end(), {"--in-flight", std::to_string(member.in_flight)});
+  return words;
+}
+
+Status RoleKeeper::start(Member* member) {
+  member->start_at = 0;
+  member->host = options_.hosts.take(steady_now_ns());
+  ProcessSpec spec;
+  spec.name = member->name;
+  spec.arguments = words(*member);
+  if (member->server && options_.run.drillable) add_kill_point(*member, &spec.arguments);
+  spec.log = folder_.log_of(member->name);
+  spec.host = member->host;
+  if (!is_local_host(member->host)) spec.input = options_.token + "\n";
+  auto started = platform_->start(spec);
+  if (!started.is_ok()) {
+    options_.hosts.give_back(member->host);
+    return started.status();
+  }
+  member->process = started.value();
+  return Status::ok();
+}
+
+// What a drill asks of the next process of this name, once.
+void RoleKeeper::add_kill_point(const Member& member, std::vector<std::string>* words) {
+  FaultFile file(folder_.faults_file());
+  for (const Faults::Start& start : file.at(steady_now_ns()).starts) {
+    const auto order = fmt::format("{}:{}", kill_point_name(start.order.point), start.order.pass);
+    if (start.name != member.name || orders_[member.name] == order) continue;
+    orders_[member.name] = order;
+    words->insert(words->end(), {"--die-at", order});
+  }
+}
+
+void RoleKeeper::tick() {
+  if (ending_) return;
+  start_due();
+  if (alone_since_ != 0 && steady_now_ns() - alone_since_ > kAloneBefore) {
+    alone_since_ = 0;
+    if (count(false) == 0) say_("no worker is here now; flux scale --workers N starts some");
+  }
+  if (steady_now_ns() < look_at_) return;
+  look_at_ = steady_now_ns() + kLookEvery;
+  obey_wanted();
+}
+
+void RoleKeeper::start_due() {
+  for (Member& member : members_) {
+    if (member.start_at == 0 || steady_now_ns() < member.start_at) continue;
+    const Status started = start(&member);
+    if (!started.is_ok()) give_up(member, started.message(), started.code());
+  }
+}
+
+// --- ends ---
+
+void RoleKeeper::handle(const ProcessEnd& end) {
+  for (Member& member : members_)
+    if (member.process == end.id) {
+      member.process.reset();
+      options_.hosts.give_back(member.host);
+      if (!ending_) died(&member, end);
+      return;
+    }
+}
+
+void RoleKeeper::died(Member* member, const ProcessEnd& end) {
+  const bool left = end.signal == 0 && (end.code == 0 || end.code == kStopped);
+  if (left || member->retired) {
+    if (!member->server && count(false) == 0) alone_since_ = steady_now_ns();
+    return;
+  }
+  const std::string last = last_lines(*member, 1);
+  const std::string what =
+      end.host_lost ? fmt::format("{}: host {} is lost: {}", member->name, member->host, last)
+                    : fmt::format("{} ended: {}{}", member->name, end.text(),
+                                  end.signal == 0 && !last.empty() ? ": " + last : "");
+  if (end.host_lost) options_.hosts.lost(member->host, steady_now_ns());
+  if (end.signal == 0 && end.code == kBadInput) return give_up(*member, what, Code::kInvalid);
+  if (is_local_host(member->host) && memory_.ran_out(end, last_lines(*member, 5)))
+    return out_of_memory(member, end, what);
+  // A drill kills on purpose, as often as it likes.
+  const bool on_purpose = options_.run.drillable && end.signal != 0;
+  const auto at = on_purpose ? steady_now_ns() : member->restarts.died(steady_now_ns());
+  if (!at)
+    return give_up(*member,
+                   fmt::format("{}; it died {} times within {} s", what,
+                               member->restarts.options().deaths_max + 1,
+                               member->restarts.options().window_ns / kSecond),
+                   Code::kUnavailable);
+  member->start_at = *at;
+  say_(what + "; started again");
+}
+
+void RoleKeeper::out_of_memory(Member* member, const ProcessEnd& end, const std::string& what) {
+  const uint32_t most = std::max({job_.push_in_flight, job_.pull_ahead, 1U});
+  const std::string used = fmt::format("it used {:.0f} MiB, all of the job may use {:.0f} MiB",
+                                       static_cast<double>(end.peak_rss_bytes) / kMiB,
+                                       static_cast<double>(memory_.limit_bytes()) / kMiB);
+  if (!member->restarts.out_of_memory())
+    return fail(error(
+        Code::kUnavailable,
+        "{}: out of memory, {} times: {}; give the job more memory{}, and run it again: it goes on "
+        "from its last checkpoint",
+        what, member->restarts.times_out_of_memory(), used,
+        member->server ? " or more servers"
+                       : ", or fewer threads per worker, or a smaller data.batch_size"));
+  member->start_at = steady_now_ns() + kSecond / 2;
+  if (member->server) return say_(fmt::format("{}: out of memory: {}; started again", what, used));
+  member->in_flight = std::max(1U, (member->in_flight == 0 ? most : member->in_flight) / 2);
+  say_(fmt::format("{}: out of memory: {}; started again with at most {} in flight", what, used,
+                   member->in_flight));
+}
+
+void RoleKeeper::give_up(const Member& member, const std::string& what, Code code) {
+  say_(what + "; not started again");
+  if (count(member.server) > 0) return;
+  fail(error(code, "no {} is left: {}; its lines: {}", member.server ? "server" : "worker", what,
+             folder_.log_of(member.name)));
+}
+
+void RoleKeeper::fail(Status status) {
+  if (failure_.is_ok()) failure_ = std::move(status);
+}
+
+// --- scaling ---
+
+void RoleKeeper::obey_wanted() {
+  const auto wanted = folder_.read_wanted();
+  if (!wanted.is_ok() || wanted.value() == wanted_) return;
+  wanted_ = wanted.value();
+  if (wanted_.servers) scale(true, *wanted_.servers);
+  if (wanted_.workers) scale(false, *wanted_.workers);
+}
+
+void RoleKeeper::scale(bool servers, uint32_t wanted) {
+  const uint32_t before = count(servers);
+  if (wanted != before)
+    say_(fmt::format("{}: {} now, {} wanted", servers ? "servers" : "workers", before, wanted));
+  while (count(servers) < wanted) {
+    add(servers);
+    const Status started = start(&members_.back());
+    if (!started.is_ok()) return say_(started.message());
+  }
+  // Servers too many are drained first; then they end by themselves.
+  while (!servers && count(false) > wanted) retire_highest_worker();
+}
+
+void RoleKeeper::retire_highest_worker() {
+  Member* highest = nullptr;
+  for (Member& member : members_)
+    if (!member.server && here(member) && !member.retired &&
+        (highest == nullptr || member.number > highest->number))
+      highest = &member;
+  highest->retired = true;
+  highest->start_at = 0;
+  if (highest->process) platform_->ask_to_stop(*highest->process);
+}
+
+// The last lines of its log, which say why it ended.
+std::string RoleKeeper::last_lines(const Member& member, size_t count) const {
+  std::ifstream file(folder_.log_of(member.name), std::ios::binary | std::ios::ate);
+  if (!file) return "";
+  const std::streamoff size = file.tellg();
+  file.seekg(std::max<std::streamoff>(0, size - kTailBytes));
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::vector<std::string> lines = split(text, '\n');
+  std::erase_if(lines, [](const std::string& line) { return line.empty(); });
+  if (lines.size() > count) lines.erase(lines.begin(), lines.end() - static_cast<long>(count));
+  return join(lines, "\n");
+}
+
+}  // namespace flux

@@ -1,0 +1,101 @@
+// RoleKeeper: the servers and workers of a supervised job: started, started again, more or fewer.
+//
+// A role that dies is started again, at once the first time, by rate (main/restarts.h); it comes
+// back as a new member of the job. One that ends by itself with 0 has left (drained, stopped) and
+// stays away. One that ran out of memory is named; a worker comes back with half of its batches in
+// flight; after two more times the job ends with what to do. <output>/cluster/wanted.json (flux
+// scale) says how many there should be: more are started, workers too many are asked to leave (the
+// highest first); servers too many are drained by the coordinator and end by themselves. Roles are
+// spread over the hosts; those of a host that is lost start on another.
+// Threads: one owner, that of the platform. Failure: failure(), when the job cannot go on.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flux/base/status.h"
+#include "flux/job/job.h"
+#include "flux/main/cluster_folder.h"
+#include "flux/main/commands.h"
+#include "flux/main/host_list.h"
+#include "flux/main/memory_watch.h"
+#include "flux/main/restarts.h"
+#include "flux/platform/platform.h"
+
+namespace flux {
+
+struct RoleKeeperOptions {
+  RunArguments run;
+  std::string program;
+  std::string coordinator;  // its address
+  std::string token;        // for roles of other hosts, by their standard input
+  HostList hosts;
+};
+
+class RoleKeeper {
+ public:
+  using Say = std::function<void(const std::string&)>;
+  RoleKeeper(const Job& job, RoleKeeperOptions options, const ClusterFolder& folder,
+             Platform* platform, Say say);
+
+  Status start_all();
+  void handle(const ProcessEnd& end);
+  // Starts what is due, obeys wanted.json.
+  void tick();
+  // From now on nobody is started again.
+  void job_ends() { ending_ = true; }
+  const Status& failure() const { return failure_; }
+  uint32_t servers() const { return count(true); }
+  uint32_t workers() const { return count(false); }
+
+ private:
+  struct Member {
+    std::string name;
+    uint32_t number = 0;
+    bool server = false;
+    Restarts restarts;
+    std::optional<ProcessId> process;
+    std::string host;
+    TimeNs start_at = 0;     // again; 0: not to be
+    uint32_t in_flight = 0;  // of a worker; 0: as the job says
+    bool retired = false;    // asked to leave
+  };
+  static bool here(const Member& member) { return member.process || member.start_at != 0; }
+  uint32_t count(bool servers) const;
+  void add(bool server);
+  Status start(Member* member);
+  std::vector<std::string> words(const Member& member) const;
+  std::string listen_address(const Member& member) const;
+  void add_kill_point(const Member& member, std::vector<std::string>* words);
+  void start_due();
+  void died(Member* member, const ProcessEnd& end);
+  void out_of_memory(Member* member, const ProcessEnd& end, const std::string& what);
+  void give_up(const Member& member, const std::string& what, Code code);
+  void fail(Status status);
+  void obey_wanted();
+  void scale(bool servers, uint32_t wanted);
+  void retire_highest_worker();
+  std::string last_lines(const Member& member, size_t count) const;
+
+  const Job job_;
+  RoleKeeperOptions options_;
+  const ClusterFolder folder_;
+  Platform* const platform_;
+  const Say say_;
+  MemoryWatch memory_;
+  std::vector<Member> members_;
+  std::map<std::string, std::string> orders_;  // of a drill, by member: obeyed once
+  WantedRoles wanted_;                         // as far as obeyed
+  TimeNs look_at_ = 0;                         // at wanted.json
+  TimeNs alone_since_ = 0;                     // the last worker left; 0: not so
+  bool ending_ = false;
+  Status failure_;
+};
+
+// The address of a role's socket in the folder, or a port if that path is too long.
+std::string local_address(const ClusterFolder& folder, const std::string& role);
+
+}  // namespace flux

@@ -1,0 +1,58 @@
+// ReplicaAudit: what was told to be replicated, and whether the replicas of a cluster agree.
+//
+// It remembers every acknowledgement that a worker got, and looks at all replicas of all live
+// servers at one moment: no two primaries of a shard under one epoch; a backup never ahead of its
+// primary, and equal histories where they are equally long; rows and ledger of each agree
+// (shard_audit.h); what was told replicated is in the ledger of the shard's owner, unless it was
+// rolled back aloud. Answers are empty when all is well, else one line. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "flux/api/job_port.h"
+#include "flux/server/server.h"
+#include "flux/testing/shard_audit.h"
+
+namespace flux {
+
+class ReplicaAudit {
+ public:
+  // A worker was told under `epoch` that the shard has these, replicated.
+  void acknowledged(uint64_t incarnation, ShardId shard, ShardEpoch epoch,
+                    std::span<const BatchId> ids);
+  // The shard was put back to an earlier state under `epoch`, and everybody is told: what older
+  // epochs said, or say later because they do not know it yet, is void.
+  void rolled_back(uint64_t incarnation, ShardId shard, ShardEpoch epoch);
+  // Nobody knows which epochs there were.
+  void rolled_back_all() { told_.clear(); }
+
+  struct Seen {
+    std::string name;
+    std::string address;
+    const Server* server = nullptr;
+  };
+  // All live servers that have the job. `closed`: passes that are closed by a manifest on disk.
+  std::string check(const std::vector<Seen>& servers, const ShardAudit& rows,
+                    uint32_t closed) const;
+  // The owners that the coordinator's map names have what was told.
+  std::string check_owners(const std::vector<Seen>& servers, const ClusterMap& map,
+                           uint64_t incarnation) const;
+  uint64_t told() const { return count_; }
+  uint64_t backups_seen() const { return backups_; }
+
+ private:
+  static std::string compare(const std::vector<Seen>& servers, ShardId shard);
+
+  std::map<std::pair<uint64_t, ShardId>, std::set<BatchId>> told_;  // by incarnation
+  std::map<std::pair<uint64_t, ShardId>, ShardEpoch> since_;        // what is before is void
+  uint64_t count_ = 0;
+  mutable uint64_t backups_ = 0;  // replicas that were found equal to their primary
+};
+
+}  // namespace flux

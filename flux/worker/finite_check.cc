@@ -1,0 +1,84 @@
+#include "flux/worker/finite_check.h"
+
+#include <cmath>
+
+#include "flux/nn/finite.h"
+
+namespace flux {
+namespace {
+
+// Which of the dense parameters: "fc1.weight is nan at element 7".
+std::string parameter_text(const Graph& graph, const float* values, size_t at) {
+  for (const Parameter& p : graph.parameters())
+    if (at >= p.offset && at < p.offset + p.size)
+      return fmt::format("{} is {} at element {}", p.name, float_text(values[at]), at - p.offset);
+  return fmt::format("the dense weights is {} at element {}", float_text(values[at]), at);
+}
+
+// The first thing of one kind (gradients, or weights before the batch) that is not finite.
+std::string row_text(const Computed& batch, const std::vector<Buffer<float>>& tables) {
+  const ShardedKeys keys = batch.work->plan.sharded();
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const size_t bad = first_not_finite(tables[t].data(), tables[t].size());
+    if (bad == tables[t].size()) continue;
+    const std::string& name = batch.graph->tables()[t];
+    const size_t dim = batch.graph->inputs().tables.at(name);
+    return fmt::format("table {} is {} at key {}", name, float_text(tables[t][bad]),
+                       keys.keys[bad / dim]);
+  }
+  return "";
+}
+
+std::string gradient_problem(const Computed& batch) {
+  const Buffer<float>& dense = batch.work->dense_gradient;
+  const size_t bad = first_not_finite(dense.data(), dense.size());
+  if (bad < dense.size())
+    return "the gradient of " + parameter_text(*batch.graph, dense.data(), bad);
+  const std::string rows = row_text(batch, batch.work->row_gradients);
+  return rows.empty() ? "" : "the gradient of " + rows;
+}
+
+// Of a bad batch: was the model broken already?
+std::string weight_problem(const Computed& batch) {
+  const std::string rows = row_text(batch, batch.work->rows);
+  if (!rows.empty()) return rows;
+  const size_t n = batch.parameters == nullptr ? 0 : batch.graph->parameter_count();
+  const size_t bad = first_not_finite(batch.parameters, n);
+  return bad < n ? parameter_text(*batch.graph, batch.parameters, bad) : "";
+}
+
+// The one record whose prediction is not a number, unless many are.
+std::string culprit(const Computed& batch) {
+  const uint32_t n = batch.work->batch.size;
+  const size_t first = first_not_finite(batch.predictions, n);
+  if (first == n || first_not_finite(batch.predictions + first + 1, n - first - 1) < n - first - 1)
+    return "";
+  const BatchItem& item = batch.work->item;
+  return item.reader->describe_example(item.id.batch, static_cast<uint32_t>(first));
+}
+
+}  // namespace
+
+std::string why_refused(const Computed& batch) {
+  std::string problem = gradient_problem(batch);
+  if (!std::isfinite(batch.loss)) {
+    const std::string loss = fmt::format("the loss is {}", float_text(batch.loss));
+    problem = problem.empty() ? loss : loss + " and " + problem;
+  }
+  if (problem.empty()) [[likely]]
+    return problem;
+  const BatchItem& item = batch.work->item;
+  const std::string place = item.reader->describe(item.id.batch);
+  problem += "; data: " + (place.empty() ? to_string(item.id) : place);
+  const std::string record = culprit(batch);
+  if (!record.empty()) problem += "; record: " + record;
+  const std::string weights = weight_problem(batch);
+  if (!weights.empty())
+    problem += "; the model was broken before this batch (" + weights +
+               "): it diverged, lower the "
+               "learning rate";
+  if (problem.size() > kRefusalBytesMax) problem.resize(kRefusalBytesMax);
+  return problem;
+}
+
+}  // namespace flux

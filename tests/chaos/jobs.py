@@ -1,0 +1,168 @@
+"""Jobs that chaos scenarios run: data, undisturbed runs, drilled runs.
+
+Two models: `counting` (one key per example, so that each lost or doubled example is seen) and
+`ctr` (a small CTR-DNN, for AUC). An undisturbed run of each shape is made once and kept.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+DEADLINE_S = 4 * 3600
+EXAMPLES = {"counting": 20_000, "ctr": 200_000}
+TEST_EXAMPLES = 50_000
+TRIAL_S = 3.0
+LONGER = (1.5, 4.0, 12.0)  # a drilled job is so much longer than the faults need
+
+
+class JobError(Exception):
+    """A job that did not do what the scenario needs."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is trained and by how many; `seconds` is how long it should take undisturbed."""
+
+    model: str = "counting"
+    servers: int = 2
+    workers: int = 3
+    seconds: float = 30.0
+    sets: tuple[str, ...] = ()
+    checkpoint_s: float = 0.0
+
+    @property
+    def key(self) -> str:
+        words = [self.model, f"s{self.servers}", f"w{self.workers}", f"{self.seconds:.0f}s",
+                 f"c{self.checkpoint_s}", *self.sets]
+        return "-".join(words).replace("=", "_").replace("/", "_").replace(".", "_")
+
+
+@dataclass
+class Result:
+    drill: dict[str, Any]
+    baseline: dict[str, Any]
+    output: str = ""
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        found = self.drill["summary"]
+        if not isinstance(found, dict):
+            raise JobError(f"the job left no summary: {self.drill['line']}")
+        return found
+
+    def times(self, label: str, column: str) -> dict[str, float]:
+        found = self.drill["recovery"].get(label, {}).get(column)
+        return found if isinstance(found, dict) else {"count": 0, "p50": 0, "p99": 0, "max": 0}
+
+
+@dataclass
+class Runner:
+    flux: Path
+    source: Path
+    scratch: Path
+    seed: int
+    mode: str
+    baseline_s: float = 60.0  # at most
+    rates: dict[str, float] = field(default_factory=dict)
+    baselines: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def call(self, *words: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run([str(self.flux), *words], cwd=self.scratch, capture_output=True,
+                              text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE_S)
+        if code is not None and done.returncode != code:
+            tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+            raise JobError(f"flux {' '.join(words)}: exit code {done.returncode}\n{tail}")
+        return done
+
+    def data(self, name: str, examples: int, seed: int) -> Path:
+        path = self.scratch / f"{name}.tsv"
+        if not path.exists():
+            self.call("data", "gen", "criteo", "--examples", str(examples), "--seed", str(seed),
+                      "--out", str(path))
+        return path
+
+    def words(self, job: Job, output: str, epochs: int) -> list[str]:
+        """Job file and --set flags."""
+        train = self.data(job.model, EXAMPLES[job.model], 1)
+        fields = [f"data.train={train}", f"output={output}", f"epochs={epochs}",
+                  f"mode={self.mode}", f"checkpoint.every_s={job.checkpoint_s}", *job.sets]
+        if job.model == "counting":
+            name = "counting"
+            fields += ["data.batch=10", "shards=16"]
+        else:
+            name = "ctr_dnn"
+            fields += [f"data.test={self.data('test', TEST_EXAMPLES, 2)}", "data.batch=100",
+                       "shards=8", "model.layers.fc1.units=32", "model.layers.fc2.units=16",
+                       "model.layers.fc3.units=16"]
+        words = [str(self.source / "examples" / name / "job.yaml")]
+        for one in fields:
+            words += ["--set", one]
+        return words
+
+    def shape(self, job: Job) -> list[str]:
+        return ["--servers", str(job.servers), "--workers", str(job.workers), "--threads", "1"]
+
+    def epochs(self, job: Job, seconds: float) -> int:
+        """So many that the job takes about `seconds`, by a trial that is long enough to tell."""
+        key = f"{job.model}-{job.servers}-{job.workers}"
+        count = 4
+        while key not in self.rates:
+            output = f"trial-{key}"
+            self.call("run", *self.words(job, output, count), *self.shape(job), "--fresh")
+            trial = self.summary(output)
+            if trial["train_s"] >= TRIAL_S or count > 1000:
+                self.rates[key] = trial["examples_per_s"]
+            count = round(count * max(2.0, 1.5 * TRIAL_S / max(trial["train_s"], 0.1)))
+        return max(1, round(self.rates[key] * seconds / EXAMPLES[job.model]))
+
+    def summary(self, output: str) -> dict[str, Any]:
+        loaded = json.loads((self.scratch / output / "summary.json").read_text())
+        if not isinstance(loaded, dict):
+            raise JobError(f"{output}: no summary")
+        return loaded
+
+    def baseline(self, job: Job, epochs: int = 0) -> tuple[dict[str, Any], str]:
+        """The undisturbed run: its summary, and the file. `epochs` 0: a minute's at most."""
+        count = epochs or self.epochs(job, min(job.seconds, self.baseline_s))
+        output = f"base-{job.key}-{count}"
+        if output not in self.baselines:
+            self.call("run", *self.words(job, output, count), *self.shape(job), "--fresh")
+            self.baselines[output] = self.summary(output)
+        return self.baselines[output], f"{output}/summary.json"
+
+    def drill(self, job: Job, *faults: str) -> Result:
+        """The same job under faults; again and longer if it ended before all were made.
+
+        For AUC the undisturbed run has to be as long; for the speed a minute of it will do.
+        """
+        wanted = int(faults[faults.index("--times") + 1])
+        result = None
+        for longer in LONGER:
+            epochs = self.epochs(job, job.seconds * longer)
+            base, path = self.baseline(job, epochs if job.model == "ctr" else 0)
+            result = self.one_drill(job, epochs, path, base, *faults)
+            if result.drill["faults_made"] + result.drill["faults_left_out"] >= wanted:
+                break
+        assert result is not None
+        return result
+
+    def one_drill(self, job: Job, epochs: int, path: str, base: dict[str, Any],
+                  *faults: str) -> Result:
+        output = f"drill-{job.key}"
+        shutil.rmtree(self.scratch / output, ignore_errors=True)
+        done = self.call("drill", *self.words(job, output, epochs), "--run", "--fresh",
+                         *self.shape(job), "--seed", str(self.seed), "--baseline", path, "--quiet",
+                         "--job-log", f"{output}.log", *faults, code=None)
+        found = self.scratch / output / "drill.json"
+        if not found.exists() or done.returncode not in (0, 1):
+            tail = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
+            raise JobError(f"flux drill {' '.join(faults)}: exit code {done.returncode}: {tail}")
+        if not found.exists():
+            raise JobError(f"{output}: the drill left no drill.json")
+        loaded = json.loads(found.read_text())
+        return Result(loaded, base, output)

@@ -1,0 +1,271 @@
+"""One scenario for each promise about faults: which job, which faults, which figures.
+
+A figure that `must` hold fails the scenario (nothing lost, nothing doubled, every fault repaired);
+the others are times and shares, reported beside their targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import sqrt
+from statistics import mean, variance
+from typing import Any
+
+from jobs import Job, JobError, Result, Runner
+
+FailedError = JobError
+DIRECT_POINTS = ("before_apply,after_apply,after_commit,before_forward,after_forward,before_reply,"
+                 "after_reply,before_confirm,backup_before_apply,backup_after_apply,"
+                 "backup_before_ack,before_save,mid_save,after_save,close_below,mark,open_pass")
+MOVING_POINTS = ("copy_begin,copy_mid,copy_end,install_begin,install_mid,install_end,seal,promote,"
+                 "assign")
+REPLICATED = ("replicas=2",)
+COMPARABLE = 1.1  # more goodput than this: the undisturbed run is no measure
+AUC_TARGET = 0.0005
+
+
+def number(value: float) -> str:
+    if float(value).is_integer():
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if abs(value) >= 0.01 else f"{value:.5f}"
+
+
+@dataclass
+class Figure:
+    name: str
+    value: float
+    target: str
+    met: bool | None = None
+    must: bool = False
+
+    def shown(self) -> str:
+        return number(self.value)
+
+
+@dataclass
+class Outcome:
+    figures: list[Figure] = field(default_factory=list)
+    line: str = ""
+
+
+def at_most(name: str, value: float, limit: float, must: bool = False) -> Figure:
+    return Figure(name, value, f"<= {number(limit)}", value <= limit, must)
+
+
+def at_least(name: str, value: float, limit: float, must: bool = False) -> Figure:
+    return Figure(name, value, f">= {number(limit)}", value >= limit, must)
+
+
+def exact(result: Result, faults: int) -> list[Figure]:
+    """What holds after every scenario: all faults were made, and each example counts once."""
+    summary = result.summary
+    made = result.drill["faults_made"]
+    left_out = result.drill["faults_left_out"]
+    return [
+        Figure("faults made", made, f">= {faults}", made + left_out >= faults, made == 0),
+        at_most("lost", summary["lost"], 0, must=True),
+        at_most("doubled", summary["doubled"], 0, must=True),
+        at_least("applied once", summary["applied_once"], summary["expected"], must=True),
+        Figure("complete", float(summary["state"] == "complete"), "1",
+               summary["state"] == "complete", True),
+    ]
+
+
+def recovered(result: Result, *labels: str) -> dict[str, float]:
+    """Spread of recovery over several labels; the worst of each counts."""
+    spreads = [result.times(label, "recovered") for label in labels]
+    return {key: max((s[key] for s in spreads), default=0.0) for key in ("p50", "p99", "max")}
+
+
+def goodput(result: Result, share: float, allowed: float = 1.0) -> Figure:
+    """Unique examples per second, disturbed over undisturbed; `allowed`: what the faults take."""
+    value = float(result.drill["goodput"] or 0)
+    figure = at_least("goodput", value, share * allowed)
+    if value > COMPARABLE:  # faults do not make a job faster: the machine was busier before
+        figure.met = None
+    return figure
+
+
+def worst_stall(result: Result, limit: float) -> Figure:
+    return at_most("worst stall, s", result.drill["worst_stall_s"], limit)
+
+
+def auc(result: Result) -> list[Figure]:
+    base, here = result.baseline.get("auc"), result.summary.get("auc")
+    if base is None or here is None:
+        return []
+    # Two undisturbed runs differ by more than the target, so one pair of runs is not judged.
+    return [Figure("AUC, distance to undisturbed, one run", abs(here - base), "see quality")]
+
+
+def killed_workers(runner: Runner, kills: int) -> Outcome:
+    job = Job(seconds=2.0 * (kills + 2))
+    result = runner.drill(job, "--kill", "worker", "--every", "2s", "--times", str(kills))
+    noticed = result.times("kill worker", "noticed")
+    # A worker is away while its process starts: what that takes of all workers is not counted.
+    away = result.times("kill worker", "back")["p50"] / 2.0 / job.workers
+    return Outcome([*exact(result, kills), at_most("its blocks are leased again, p99 s",
+                                                   noticed["p99"], 1.0),
+                    goodput(result, 0.9, 1 - min(away, 0.9)), worst_stall(result, 1.0)],
+                   result.drill["line"])
+
+
+def paused_workers(runner: Runner, pauses: int) -> Outcome:
+    length = 30 if pauses >= 20 else 6
+    job = Job(seconds=(length + 5.0) * (pauses + 1))
+    result = runner.drill(job, "--pause", "worker", "--pause-for", f"{length}s", "--every",
+                          f"{length + 5}s", "--times", str(pauses))
+    return Outcome([*exact(result, pauses)], result.drill["line"])
+
+
+def killed_primaries(runner: Runner, kills: int) -> Outcome:
+    """Half at random moments, half at the named points of a push."""
+    job = Job(servers=3, seconds=3.0 * (kills + 2), sets=REPLICATED)
+    result = runner.drill(job, "--kill", "server", "--at", DIRECT_POINTS, "--every", "3s",
+                          "--jitter", "0.4", "--at-wait", "2s", "--times", str(kills))
+    back = recovered(result, "kill server", "die at point")
+    points = {f["what"].split()[3].split(":")[0]
+              for f in result.drill["faults"] if f["kind"] == "die at point"}
+    return Outcome([*exact(result, kills), at_most("shard serves again, p50 s", back["p50"], 1.0),
+                    at_most("shard serves again, p99 s", back["p99"], 2.0),
+                    at_least("named points hit", len(points), min(len(DIRECT_POINTS.split(",")),
+                                                                  kills // 2)),
+                    at_most("workers restarted", result.drill["workers_restarted_unasked"], 0)],
+                   result.drill["line"])
+
+
+def killed_while_moving(runner: Runner, kills: int) -> Outcome:
+    """The points of a move: the other server is killed so that they are passed."""
+    job = Job(servers=3, seconds=10.0 * (kills + 2), sets=REPLICATED, checkpoint_s=5)
+    result = runner.drill(job, "--at", MOVING_POINTS, "--every", "10s", "--at-wait", "5s",
+                          "--at-pass", "2", "--times", str(kills))
+    return Outcome([*exact(result, kills)], result.drill["line"])
+
+
+def primary_and_backup(runner: Runner, kills: int) -> Outcome:
+    job = Job(servers=2, seconds=12.0 * (kills + 2), sets=REPLICATED, checkpoint_s=5)
+    result = runner.drill(job, "--kill", "server:0+server:1", "--every", "12s", "--times",
+                          str(kills))
+    back = recovered(result, "kill server+server")
+    return Outcome([*exact(result, kills), at_most("trains again, max s", back["max"], 10.0)],
+                   result.drill["line"])
+
+
+def killed_coordinators(runner: Runner, kills: int) -> Outcome:
+    job = Job(seconds=5.0 * (kills + 2))
+    result = runner.drill(job, "--kill", "coordinator", "--kill", "coordinator~log", "--every",
+                          "5s", "--times", str(kills))
+    back = recovered(result, "kill coordinator", "kill coordinator and its log")
+    return Outcome([*exact(result, kills), at_most("back, max s", back["max"], 2.0),
+                    goodput(result, 0.95)], result.drill["line"])
+
+
+def everything_at_once(runner: Runner, kills: int) -> Outcome:
+    job = Job(seconds=6.0 * (kills + 2), checkpoint_s=2)
+    result = runner.drill(job, "--kill", "all", "--every", "6s", "--jitter", "0.3", "--times",
+                          str(kills))
+    back = recovered(result, "kill all")
+    return Outcome([*exact(result, kills), at_most("first step, max s", back["max"], 10.0)],
+                   result.drill["line"])
+
+
+def elastic(runner: Runner, changes: int) -> Outcome:
+    job = Job(servers=2, workers=4, seconds=3.0 * (changes + 2), sets=REPLICATED)
+    result = runner.drill(job, "--scale", "workers=1..8", "--scale", "servers=2,4,3", "--every",
+                          "3s", "--times", str(changes))
+    return Outcome([*exact(result, changes), worst_stall(result, 1.0)], result.drill["line"])
+
+
+def partitions(runner: Runner, cuts: int) -> Outcome:
+    """Between any two roles, both ways and one way; `make netns` cuts real networks."""
+    pairs = ["worker-server", "worker>server", "server>worker", "worker-coordinator",
+             "worker>coordinator", "coordinator>worker", "server-coordinator",
+             "server>coordinator", "coordinator>server", "server-server", "server>server"]
+    job = Job(servers=3, seconds=8.0 * (cuts + 2), sets=REPLICATED)
+    words = [word for pair in pairs for word in ("--partition", pair)]
+    result = runner.drill(job, *words, "--partition-for", "4s", "--every", "8s", "--times",
+                          str(cuts))
+    healed = recovered(result, *{f["kind"] for f in result.drill["faults"]})
+    return Outcome([*exact(result, cuts), at_most("healed, max s after", healed["max"], 2.0)],
+                   result.drill["line"])
+
+
+def checkpoints(runner: Runner, seconds: int) -> Outcome:
+    """A checkpoint every 10 s against none; both undisturbed."""
+    calm, _ = runner.baseline(Job(model="ctr", seconds=seconds))
+    often, _ = runner.baseline(Job(model="ctr", seconds=seconds, checkpoint_s=10))
+    share = often["examples_per_s"] / calm["examples_per_s"]
+    return Outcome([at_least("throughput with checkpoints", share, 0.99)],
+                   f"{calm['examples_per_s']:,.0f} examples/s without, "
+                   f"{often['examples_per_s']:,.0f} with")
+
+
+def replication_cost(runner: Runner, seconds: int) -> Outcome:
+    one, _ = runner.baseline(Job(model="ctr", seconds=seconds, sets=("replicas=1",)))
+    two, _ = runner.baseline(Job(model="ctr", seconds=seconds, sets=REPLICATED))
+    share = two["examples_per_s"] / one["examples_per_s"]
+    return Outcome([at_least("throughput, replicas 2 over 1", share, 0.8)],
+                   f"{one['examples_per_s']:,.0f} examples/s with one, "
+                   f"{two['examples_per_s']:,.0f} with two")
+
+
+def quality(runner: Runner, seeds: int) -> Outcome:
+    """A CTR model under worker and server kills, over several seeds, and the same undisturbed."""
+    calm: list[float] = []
+    hurt: list[float] = []
+    line = ""
+    figures: list[Figure] = []
+    for seed in range(1, seeds + 1):
+        job = Job(model="ctr", seconds=20, sets=(f"seed={seed}", *REPLICATED))
+        result = replace(runner, seed=seed).drill(job, "--kill", "worker", "--kill", "server",
+                                                  "--every", "4s", "--times", "4")
+        figures = exact(result, 4)
+        calm.append(result.baseline["auc"])
+        hurt.append(result.summary["auc"])
+        line = result.drill["line"]
+    return Outcome([*figures, *distance_of_means(calm, hurt)], line)
+
+
+def distance_of_means(calm: list[float], hurt: list[float]) -> list[Figure]:
+    """Judged only if the runs are alike enough for the difference to mean something."""
+    distance = at_most("AUC, distance of means", abs(mean(hurt) - mean(calm)), AUC_TARGET)
+    error = sqrt((variance(calm) + variance(hurt)) / len(calm)) if len(calm) > 1 else 1.0
+    if error > AUC_TARGET / 2:
+        distance.met = None
+    return [distance, Figure("AUC, standard error of that", error, f"<= {AUC_TARGET / 2}")]
+
+
+def killed_workers_quality(runner: Runner, kills: int) -> Outcome:
+    """What works without replicas: AUC after worker kills."""
+    job = Job(model="ctr", seconds=3.0 * (kills + 2))
+    result = runner.drill(job, "--kill", "worker", "--every", "3s", "--times", str(kills))
+    return Outcome([*exact(result, kills), *auc(result)], result.drill["line"])
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    promise: str
+    run: Callable[[Runner, Any], Outcome]
+    full: int  # faults, or seconds, or seeds
+    short: int | None  # in `make test`; None: not there
+
+
+ALL = [
+    Scenario("worker", "worker kill -9 every 2 s: nothing lost or doubled", killed_workers, 300, 3),
+    Scenario("pause", "worker paused, then continued: no stale write", paused_workers, 20, 1),
+    Scenario("worker_auc", "AUC is not hurt by worker kills", killed_workers_quality, 20, 2),
+    Scenario("primary", "primary kill -9, at random and at named points", killed_primaries, 200, 4),
+    Scenario("moving", "kill -9 inside a move", killed_while_moving, 27, None),
+    Scenario("both", "primary and backup together", primary_and_backup, 20, 1),
+    Scenario("coordinator", "coordinator kill -9 every 5 s, some with its log deleted",
+             killed_coordinators, 100, 2),
+    Scenario("all", "everything kill -9 at once: the same command resumes", everything_at_once, 50,
+             2),
+    Scenario("elastic", "workers 1..8 each 3 s, servers 2, 4, 3", elastic, 100, 4),
+    Scenario("partition", "partitions between any two roles, one-way too", partitions, 44, 3),
+    Scenario("checkpoint", "checkpoint every 10 s costs at most 1 %", checkpoints, 120, None),
+    Scenario("replicas", "two replicas reach 80 % of the speed of one", replication_cost, 60, None),
+    Scenario("quality", "test AUC over 5 seeds", quality, 5, None),
+]

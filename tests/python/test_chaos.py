@@ -1,0 +1,104 @@
+"""Figures of the chaos scenarios and of the counting part, from made-up results."""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests/chaos")]
+
+import chaos  # noqa: E402
+import jobs  # noqa: E402
+import scenarios  # noqa: E402
+from harness import counting  # noqa: E402
+
+
+def result(**changes: Any) -> jobs.Result:
+    summary = {"lost": 0, "doubled": 0, "applied_once": 100, "expected": 100, "state": "complete",
+               "auc": 0.75, **changes}
+    times = {"count": 3, "p50": 0.2, "p99": 0.9, "max": 0.9}
+    drill = {"summary": summary, "faults_made": 3, "faults_left_out": 0, "worst_stall_s": 0.4,
+             "goodput": 0.95, "line": "faults 3", "recovery": {"kill worker": {"recovered": times}}}
+    return jobs.Result(drill, {"auc": 0.7502})
+
+
+class Figures(unittest.TestCase):
+    def broken(self, **changes: Any) -> list[str]:
+        return [f.name for f in scenarios.exact(result(**changes), 3) if f.must and not f.met]
+
+    def test_exact(self) -> None:
+        self.assertEqual(self.broken(), [])
+        self.assertEqual(self.broken(lost=1), ["lost"])
+        self.assertEqual(self.broken(doubled=2), ["doubled"])
+        self.assertEqual(self.broken(applied_once=99), ["applied once"])
+        self.assertEqual(self.broken(state="stopped"), ["complete"])
+
+    def test_times_of_a_label_that_never_came(self) -> None:
+        self.assertEqual(scenarios.recovered(result(), "kill worker", "kill server")["p99"], 0.9)
+        self.assertEqual(scenarios.recovered(result(), "kill server")["max"], 0)
+
+    def test_one_run_does_not_judge_auc(self) -> None:
+        self.assertIsNone(scenarios.auc(result(auc=0.7))[0].met)
+        self.assertEqual(scenarios.auc(result(auc=None)), [])
+
+    def test_means_are_judged_if_runs_are_alike(self) -> None:
+        calm = [0.75, 0.7501, 0.7499, 0.75, 0.75]
+        self.assertTrue(scenarios.distance_of_means(calm, calm)[0].met)
+        self.assertFalse(scenarios.distance_of_means(calm, [x - 0.001 for x in calm])[0].met)
+        wide = [0.63, 0.64, 0.635, 0.631, 0.638]
+        self.assertIsNone(scenarios.distance_of_means(wide, calm)[0].met)
+        self.assertIsNone(scenarios.distance_of_means([0.75], [0.75])[0].met)
+
+    def test_goodput_above_all_measure_is_not_judged(self) -> None:
+        one = result()
+        self.assertTrue(scenarios.goodput(one, 0.9).met)
+        one.drill["goodput"] = 2.56
+        self.assertIsNone(scenarios.goodput(one, 0.9).met)
+        one.drill["goodput"] = 0.5
+        self.assertFalse(scenarios.goodput(one, 0.9).met)
+
+    def test_a_job_without_a_summary_fails(self) -> None:
+        one = result()
+        one.drill["summary"] = None
+        with self.assertRaises(jobs.JobError):
+            scenarios.exact(one, 3)
+
+    def test_states_and_table(self) -> None:
+        good = chaos.Outcome("a", "p", [scenarios.at_most("t", 0.5, 1)], "line")
+        late = chaos.Outcome("b", "p", [scenarios.at_most("t", 2, 1)])
+        bad = chaos.Outcome("c", "p", failure="it | hung\nlong story")
+        self.assertEqual([o.state for o in (good, late, bad)], ["met", "missed", "FAILED"])
+        text = chaos.table([good, late, bad], short=True)
+        self.assertIn("| a | t | 0.500 | <= 1 | met |", text)
+        self.assertIn("| c | | it / hung | | FAILED |", text)
+
+    def test_every_scenario_has_a_name_of_its_own(self) -> None:
+        names = [s.name for s in scenarios.ALL]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertEqual(sum(s.full >= 200 for s in scenarios.ALL), 2)
+
+    def test_points_are_those_of_the_binary(self) -> None:
+        source = (ROOT / "flux/base/kill_point.cc").read_text()
+        for point in (scenarios.DIRECT_POINTS + "," + scenarios.MOVING_POINTS).split(","):
+            self.assertIn(f'"{point}"', source)
+
+
+class Counting(unittest.TestCase):
+    def test_counts_become_lost_and_doubled(self) -> None:
+        row = counting._row("f", "t", {0: 5, 1: 10, 2: 3, 4: 1})
+        self.assertEqual((row.lost, row.once, row.doubled), (5, 10, 6))
+        self.assertFalse(row.exact)
+        self.assertTrue(counting._row("f", "t", {1: counting.EXAMPLES}).exact)
+
+    def test_table(self) -> None:
+        rows = [counting._row("kill", "again", {0: 5, 1: 19_995}, "a note")]
+        text = counting.render(rows, "2.6.2")
+        self.assertIn("| Paddle | kill | again | 20,000 | 19,995 | 5 | 0 |", text)
+        self.assertIn("- Paddle, kill: a note.", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
