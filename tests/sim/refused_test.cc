@@ -86,6 +86,11 @@ class Rig {
     return out;
   }
   void add(uint32_t queue, OpenBlock block) {
+    HeldBlock held;
+    held.id = block.lease.id;
+    held.lane = queue;
+    held.evaluate = block.evaluate;
+    store_->leased(queue, held, block.lease);
     store_->opening(queue, block.lease);
     store_->add(queue, std::move(block));
   }
