@@ -3,7 +3,6 @@
 #include "flux/data/batch_place.h"
 
 #include <algorithm>
-#include <regex>
 #include <set>
 #include <string>
 
@@ -30,14 +29,25 @@ std::string make_text(uint32_t records, bool last_newline = true) {
 }
 
 struct Place {
+  // "path:begin..end (records)"
   explicit Place(const std::string& text) {
-    std::smatch m;
-    found = std::regex_match(text, m, std::regex("(.*):([0-9]+)\\.\\.([0-9]+) \\((.*)\\)"));
-    if (!found) return;
-    path = m[1];
-    begin = std::stoull(m[2]);
-    end = std::stoull(m[3]);
-    records = m[4];
+    const size_t open = text.find(" (");
+    const size_t dots = text.rfind("..", open);
+    const size_t colon = text.rfind(':', dots);
+    if (open == std::string::npos || dots == std::string::npos || colon == std::string::npos ||
+        text.back() != ')')
+      return;
+    const std::string from = text.substr(colon + 1, dots - colon - 1);
+    const std::string to = text.substr(dots + 2, open - dots - 2);
+    const auto is_number = [](const std::string& t) {
+      return !t.empty() && t.find_first_not_of("0123456789") == std::string::npos;
+    };
+    if (!is_number(from) || !is_number(to)) return;
+    found = true;
+    path = text.substr(0, colon);
+    begin = std::stoull(from);
+    end = std::stoull(to);
+    records = text.substr(open + 2, text.size() - open - 3);
   }
   // Record numbers in the bytes named.
   std::set<uint64_t> lines() const {
