@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "flux/checkpoint/store.h"
 #include "flux/storage/atomic_file.h"
 #include "flux/testing/sim_roles.h"
 
@@ -458,9 +459,10 @@ class Cluster {
             context_.audit.check_complete(seen.server->image(shard), context_.plan.schedule.passes);
         if (!wrong.empty()) fail("the job is complete, but " + wrong);
       }
-    const auto checkpoints = context_.eye.list(join_path(kSimOutput, "checkpoints"));
-    if (checkpoints.empty()) return fail("the job is complete, but there is no checkpoint");
-    const std::string newest = join_path(join_path(kSimOutput, "checkpoints"), checkpoints.back());
+    const CheckpointStore store(join_path(kSimOutput, "checkpoints"), &context_.eye);
+    const auto committed = store.committed();  // leftovers of writers that died are no checkpoints
+    if (committed.empty()) return fail("the job is complete, but there is no checkpoint");
+    const std::string newest = store.path_of(committed.back());
     const std::string wrong =
         context_.audit.check_checkpoint(&context_.eye, newest, context_.plan.schedule.passes);
     if (!wrong.empty()) fail("the job is complete, but " + wrong);

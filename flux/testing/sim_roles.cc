@@ -132,6 +132,8 @@ CoordinatorProcess::CoordinatorProcess(ClusterContext* context, uint64_t life, u
       bent_{context->bug, node_.get(), &context->facts, 0, {}, {}, {}, &context->eye, kDecisionLog},
       shadow_(&files_, &bent_) {
   if (!context->healed && context->plan.lie > 0) bent_.lies = 0.1;
+  if (context->bug == ClusterBug::kZombieCommit)
+    blind_ = std::make_unique<BlindElection>(&shadow_, kSimOutput, incarnation_);
   master_ = std::make_unique<JobMaster>(
       make_plan(), make_options(), node_.get(), &offload_, &shadow_,
       [this](const std::string& address) { return reach(address); }, this);
@@ -195,6 +197,7 @@ JobPlan CoordinatorProcess::make_plan() const {
 JobMasterOptions CoordinatorProcess::make_options() const {
   JobMasterOptions options;
   options.servers = context_->plan.servers;
+  options.election = blind_.get();
   options.workers_wanted = static_cast<uint32_t>(context_->plan.lanes.size());
   options.incarnation = incarnation_;
   options.member_lease_ns = 3 * kSecond;

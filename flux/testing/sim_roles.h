@@ -113,6 +113,7 @@ class CoordinatorProcess final : public SimProcess, public JobEvents {
   Bent bent_;
   ShadowFiles shadow_;
   std::unique_ptr<JobMaster> master_;
+  std::unique_ptr<BlindElection> blind_;  // null: the job's own
   std::unique_ptr<BentJob> bent_job_;
   std::unique_ptr<CoordinatorService> service_;
 };
