@@ -223,7 +223,7 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
     const Status lost =
         error(Code::kUnavailable, "{} shards are lost and there is no checkpoint to go on from",
               steps.size());
-    return phase_ == Phase::kEnding ? end(lost) : fail(lost);
+    return give_up(lost);
   }
   if (phase_ != Phase::kLoading || adopted_)
     say(fmt::format("{} shard(s) have no replica left: {} loads them from {}", steps.size(),

@@ -48,7 +48,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   // --- life ---
   void start();
   void stop(const std::string& why);
-  void fail(const Status& status);
+  void fail(const Status& status);  // nothing once the job ends
+  void give_up(const Status& status);
   void tick();
   TimeNs now() const { return executor_->now_ns(); }
   bool ended() const { return phase_ >= Phase::kEnding; }
