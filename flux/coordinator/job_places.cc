@@ -118,8 +118,12 @@ void JobMaster::State::steps_answered(const Steps& steps,
                                  [&](const ShardState& s) { return s.shard == step.shard; });
     const bool known = at != states.value().end();
     const bool taken = known ? was_taken(step, *at) : step.kind == StepKind::kForget;
-    place_changed(step, places_->ended(step.id, taken ? StepEnd::kDone : StepEnd::kRefused,
-                                       known ? at->op : 0, now()));
+    const uint64_t op = known ? at->op : 0;
+    const PlaceChange change =
+        places_->ended(step.id, taken ? StepEnd::kDone : StepEnd::kRefused, op, now());
+    place_changed(step, change);
+    // Better than a replica that lacks what the newest checkpoint has.
+    if (change.lossy && newest_ && op < newest_->shards[step.shard].op) places_->lose(step.shard);
   }
   served_again();
   pump_places();
@@ -131,8 +135,11 @@ void JobMaster::State::steps_failed(const Steps& steps, const Status& why) {
   if (!unknown && !steps.empty())
     say(fmt::format("warning: {} of shard {} at {}: {}", step_name(steps[0].kind), steps[0].shard,
                     server_name(steps[0].server), why.message()));
-  for (const PlaceStep& step : steps)
-    places_->ended(step.id, unknown ? StepEnd::kUnknown : StepEnd::kRefused, 0, now());
+  end_steps(steps, unknown ? StepEnd::kUnknown : StepEnd::kRefused);
+}
+
+void JobMaster::State::end_steps(const Steps& steps, StepEnd end) {
+  for (const PlaceStep& step : steps) places_->ended(step.id, end, 0, now());
   pump_places();
 }
 
@@ -198,6 +205,7 @@ void JobMaster::State::recount_if() {
 void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
   AdminCall load_call = make_call({});
   AdminCall call = load_call;
+  const size_t closed = closed_.size();
   LoadJob load;
   load.folder = checkpoint_folder_;
   load.number = newest_ ? newest_->number : 0;
@@ -231,49 +239,50 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
                     newest_ ? store().path_of(newest_->number)
                             : "nothing: there is no checkpoint yet, they begin anew"));
   admin(server)->load(std::move(load_call), std::move(load),
-                      guard([this, server, steps, call](const Status& status) {
+                      guard([this, server, steps, call, closed](const Status& status) {
                         const bool passes = status.is_ok() || status.code() == Code::kUnavailable ||
                                             status.code() == Code::kStale;
                         if (!passes && places_->served(steps[0].shard)) return;
                         if (!passes && !servers_[server].gone)
                           return fail(status.with_context(server_name(server)));
                         if (!status.is_ok()) return steps_failed(steps, status);
-                        restore_assigned(server, steps, call);
+                        restore_assigned({server, steps, call, closed});
                       }));
 }
 
-void JobMaster::State::restore_assigned(ServerId server, const Steps& steps,
-                                        const AdminCall& call) {
-  if (phase_ == Phase::kEnded || servers_[server].gone) return;
+void JobMaster::State::restore_assigned(const Restoring& r) {
+  if (phase_ == Phase::kEnded || servers_[r.server].gone) return;
   Assignments places;
   places.servers = addresses();
-  for (const PlaceStep& step : steps)
+  for (const PlaceStep& step : r.steps)
     places.shards.push_back({step.shard, step.epoch, ReplicaRole::kPrimary, kNoServer, kAnyOp});
-  admin(server)->assign(
+  admin(r.server)->assign(
       make_call({}), std::move(places),
-      guard([this, server, steps, call](const Result<std::vector<ShardState>>& states) {
-        if (phase_ == Phase::kEnded || servers_[server].gone) return;
-        if (!states.is_ok()) return steps_failed(steps, states.status());
+      guard([this, r](const Result<std::vector<ShardState>>& states) {
+        if (phase_ == Phase::kEnded || servers_[r.server].gone) return;
+        if (!states.is_ok()) return steps_failed(r.steps, states.status());
         for (const ShardState& state : states.value())
           if (state.role != ReplicaRole::kPrimary)
             return steps_failed(
-                steps, error(Code::kUnavailable, "shard {} was not taken there", state.shard));
-        if (!pass_open_) return restore_marked(server, steps, call);
-        admin(server)->open_pass(call, pass_, geometry_->hash(),
-                                 guard([this, server, steps, call](const Status& status) {
-                                   if (!status.is_ok()) return steps_failed(steps, status);
-                                   restore_marked(server, steps, call);
-                                 }));
+                r.steps, error(Code::kUnavailable, "shard {} was not taken there", state.shard));
+        if (!pass_open_) return restore_marked(r);
+        admin(r.server)->open_pass(r.call, pass_, geometry_->hash(),
+                                   guard([this, r](const Status& status) {
+                                     if (!status.is_ok()) return steps_failed(r.steps, status);
+                                     restore_marked(r);
+                                   }));
       }));
 }
 
 // Verdicts that are decided hold for it, too; then workers may know of it.
-void JobMaster::State::restore_marked(ServerId server, const Steps& steps, const AdminCall& call) {
-  if (phase_ == Phase::kEnded || servers_[server].gone) return;
-  const auto finished = guard([this, steps](const Status& status) {
+void JobMaster::State::restore_marked(const Restoring& r) {
+  if (phase_ == Phase::kEnded || servers_[r.server].gone) return;
+  const auto finished = guard([this, r](const Status& status) {
     if (phase_ == Phase::kEnded) return;
-    if (!status.is_ok()) return steps_failed(steps, status);
-    for (const PlaceStep& step : steps)
+    if (!status.is_ok()) return steps_failed(r.steps, status);
+    // A pass was closed meanwhile: what was loaded is of before. Anew, from the newest manifest.
+    if (r.closed != closed_.size()) return end_steps(r.steps, StepEnd::kUnknown);
+    for (const PlaceStep& step : r.steps)
       place_changed(step, places_->ended(step.id, StepEnd::kDone, 0, now()));
     served_again();
     pump_places();
@@ -281,7 +290,7 @@ void JobMaster::State::restore_marked(ServerId server, const Steps& steps, const
   const std::vector<BatchId> skipped =
       pass_open_ ? decided(Verdict::kSkipped) : std::vector<BatchId>();
   if (skipped.empty()) return finished(Status::ok());
-  admin(server)->mark(call, geometry_->hash(), skipped, Verdict::kSkipped, finished);
+  admin(r.server)->mark(r.call, geometry_->hash(), skipped, Verdict::kSkipped, finished);
 }
 
 }  // namespace flux
