@@ -311,7 +311,9 @@ TEST(JobFailover, APrimaryThatIsLostIsReplacedByItsBackupAtOnce) {
 TEST(JobFailover, ServersThatGoBeforeTheTotalsAreCountedDoNotHoldTheEndUp) {
   World world;
   world.start(2, 2);
-  ASSERT_TRUE(world.run_until([&] { return world.trained() == world.all_batches(); }));
+  ASSERT_TRUE(world.run_until([&] {
+    return world.trained() == world.all_batches() && !world.training();
+  })) << world.said;
   world.workers[1].paused = true;  // it says no goodbye, for which the coordinator waits
   ASSERT_TRUE(world.run_until([&] { return world.master->status().state == "ending"; }))
       << world.said;
