@@ -144,14 +144,17 @@ void JobMaster::State::end_steps(const Steps& steps, StepEnd end) {
 }
 
 // A server obeys somebody else, or has forgotten the job. In the first case this process is over.
-void JobMaster::State::check_term(const Status& why) {
+// `fatal`: in the other case too, but not for that reason.
+void JobMaster::State::check_term(const Status& why, bool fatal) {
   slowly<bool>(
       [this, self = shared_from_this()]() -> Result<bool> {
         FLUX_RETURN_IF_ERROR(still_mine());
         return true;
       },
-      [this, why](const Result<bool>& mine) {
-        if (mine.status().code() == Code::kStale && phase_ != Phase::kEnded) end(mine.status());
+      [this, why, fatal](const Result<bool>& mine) {
+        if (phase_ == Phase::kEnded) return;
+        if (mine.status().code() == Code::kStale) return end(mine.status());
+        if (fatal) fail(why);
       });
 }
 
@@ -244,7 +247,7 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
                                             status.code() == Code::kStale;
                         if (!passes && places_->served(steps[0].shard)) return;
                         if (!passes && !servers_[server].gone)
-                          return fail(status.with_context(server_name(server)));
+                          return check_term(status.with_context(server_name(server)), true);
                         if (!status.is_ok()) return steps_failed(steps, status);
                         restore_assigned({server, steps, call, closed});
                       }));

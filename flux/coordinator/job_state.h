@@ -242,7 +242,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void end_steps(const Steps& steps, StepEnd end);
   void place_changed(const PlaceStep& step, const PlaceChange& change);
   void steps_failed(const Steps& steps, const Status& why);
-  void check_term(const Status& why);
+  void check_term(const Status& why, bool fatal = false);
   void served_again();
   void void_again(ShardId shard);
   void recount_if();

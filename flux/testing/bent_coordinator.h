@@ -39,6 +39,8 @@ struct Bent {
   Files* disk = nullptr;                       // without faults
   std::string log;                             // path of the decision log
   uint32_t pass = 0;                           // opened last
+  // What servers said they hold, before the job was taken over: latest epochs of whole replicas.
+  std::map<std::pair<uint64_t, ShardId>, ShardEpoch> found;
 };
 
 // Batches that a coordinator has decided to skip, by its log; the disk is only looked at.

@@ -130,8 +130,12 @@ CoordinatorProcess::CoordinatorProcess(ClusterContext* context, uint64_t life, u
     : SimProcess(context, fmt::format("coordinator-{}", life)),
       incarnation_(incarnation),
       finished_(std::move(finished)),
-      bent_{context->bug, node_.get(), &context->facts, 0, {}, {}, {}, &context->eye, kDecisionLog},
       shadow_(&files_, &bent_) {
+  bent_.bug = context->bug;
+  bent_.node = node_.get();
+  bent_.facts = &context->facts;
+  bent_.disk = &context->eye;
+  bent_.log = kDecisionLog;
   if (!context->healed && context->plan.lie > 0) bent_.lies = 0.1;
   if (context->bug == ClusterBug::kZombieCommit)
     blind_ = std::make_unique<BlindElection>(&shadow_, kSimOutput, incarnation_);
@@ -157,6 +161,9 @@ CoordinatorProcess::~CoordinatorProcess() {
 }
 
 void CoordinatorProcess::say(const std::string& line) {
+  if (line.starts_with("took over job"))
+    for (const auto& [key, epoch] : bent_.found)
+      context_->facts.replicas.taken_over(key.first, key.second, epoch);
   context_->world.tell(name() + ": " + line);
 }
 
