@@ -173,6 +173,11 @@ void JobMaster::State::give_up_waiting() {
   save(false, end_so);
 }
 
+// Also while totals are counted: nobody will send them any more.
+void JobMaster::State::give_up(const Status& status) {
+  phase_ == Phase::kEnding ? end(status) : fail(status);
+}
+
 void JobMaster::State::fail(const Status& status) {
   if (ended()) return;
   if (phase_ == Phase::kTraining) {

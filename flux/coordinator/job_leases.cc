@@ -198,20 +198,21 @@ void JobMaster::State::begin_section(uint32_t section, const std::vector<uint32_
 void JobMaster::State::verify_section() {
   if (verifying_ || stopping_) return;
   verifying_ = true;
-  ask_marked(plan_.schedule.section(pass_, section_), false,
-             [this, losses = losses_, pass = pass_](const Result<std::vector<uint32_t>>& marked) {
-               if (phase_ != Phase::kTraining || pass != pass_) return;
-               if (!marked.is_ok()) return fail(marked.status());
-               if (losses != losses_) return find_section(0);
-               queue_->recompute(marked.value(), true);
-               skip_poisoned();
-               if (queue_->all_applied()) {
-                 reissued_ += queue_->reissued();
-                 return find_section(section_ + 1);
-               }
-               verifying_ = false;
-               pump();
-             });
+  ask_marked(
+      plan_.schedule.section(pass_, section_), false,
+      [this, look = ++looks_, losses = losses_](const Result<std::vector<uint32_t>>& marked) {
+        if (phase_ != Phase::kTraining || look != looks_) return;
+        if (!marked.is_ok()) return fail(marked.status());
+        if (losses != losses_) return find_section(0);
+        queue_->recompute(marked.value(), true);
+        skip_poisoned();
+        if (queue_->all_applied()) {
+          reissued_ += queue_->reissued();
+          return find_section(section_ + 1);
+        }
+        verifying_ = false;
+        pump();
+      });
 }
 
 void JobMaster::State::expire_blocks() {

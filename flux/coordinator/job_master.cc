@@ -41,7 +41,7 @@ void JobMaster::State::start() {
 void JobMaster::State::tick() {
   if (phase_ == Phase::kEnded) return;
   if (term_ != 0)
-    if (const Status held = election_->lease_held(); !held.is_ok()) fail(held);
+    if (const Status held = election_->lease_held(); !held.is_ok()) give_up(held);
   check_servers();
   check_asks();
   pump_places();

@@ -282,26 +282,26 @@ void JobMaster::State::mark_decided() {
 
 // The first section that not every shard has completely.
 void JobMaster::State::find_section(uint32_t section) {
+  const uint64_t look = ++looks_;
   if (section == plan_.schedule.sections()) {
     section_ = section;
     if (phase_ == Phase::kReading) train_from(section, {});
     return close_pass();
   }
-  ask_marked(
-      plan_.schedule.section(pass_, section), false,
-      [this, section, losses = losses_, pass = pass_](const Result<std::vector<uint32_t>>& marked) {
-        if (ended() || phase_ == Phase::kDraining || pass != pass_) return;
-        if (!marked.is_ok()) return fail(marked.status());
-        if (losses != losses_) return find_section(0);
-        uint32_t complete = 0;
-        for (uint32_t b = 0; b < geometry_->blocks.size(); ++b) {
-          const uint32_t all = batch_mask(geometry_->batches_in(b));
-          complete += (marked.value()[b] & all) == all ? 1 : 0;
-        }
-        if (complete == geometry_->blocks.size()) return find_section(section + 1);
-        if (phase_ != Phase::kTraining) train_from(section, marked.value());
-        if (phase_ == Phase::kTraining) begin_section(section, marked.value());
-      });
+  ask_marked(plan_.schedule.section(pass_, section), false,
+             [this, section, look, losses = losses_](const Result<std::vector<uint32_t>>& marked) {
+               if (ended() || phase_ == Phase::kDraining || look != looks_) return;
+               if (!marked.is_ok()) return fail(marked.status());
+               if (losses != losses_) return find_section(0);
+               uint32_t complete = 0;
+               for (uint32_t b = 0; b < geometry_->blocks.size(); ++b) {
+                 const uint32_t all = batch_mask(geometry_->batches_in(b));
+                 complete += (marked.value()[b] & all) == all ? 1 : 0;
+               }
+               if (complete == geometry_->blocks.size()) return find_section(section + 1);
+               if (phase_ != Phase::kTraining) train_from(section, marked.value());
+               if (phase_ == Phase::kTraining) begin_section(section, marked.value());
+             });
 }
 
 // Training of this pass begins (again) at `section`.

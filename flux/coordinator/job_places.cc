@@ -119,8 +119,12 @@ void JobMaster::State::steps_answered(const Steps& steps,
                                  [&](const ShardState& s) { return s.shard == step.shard; });
     const bool known = at != states.value().end();
     const bool taken = known ? was_taken(step, *at) : step.kind == StepKind::kForget;
-    place_changed(step, places_->ended(step.id, taken ? StepEnd::kDone : StepEnd::kRefused,
-                                       known ? at->op : 0, now()));
+    const uint64_t op = known ? at->op : 0;
+    const PlaceChange change =
+        places_->ended(step.id, taken ? StepEnd::kDone : StepEnd::kRefused, op, now());
+    place_changed(step, change);
+    // Better than a replica that lacks what the newest checkpoint has.
+    if (change.lossy && newest_ && op < newest_->shards[step.shard].op) places_->lose(step.shard);
   }
   served_again();
   pump_places();
@@ -132,20 +136,26 @@ void JobMaster::State::steps_failed(const Steps& steps, const Status& why) {
   if (!unknown && !steps.empty())
     say(fmt::format("warning: {} of shard {} at {}: {}", step_name(steps[0].kind), steps[0].shard,
                     server_name(steps[0].server), why.message()));
-  for (const PlaceStep& step : steps)
-    places_->ended(step.id, unknown ? StepEnd::kUnknown : StepEnd::kRefused, 0, now());
+  end_steps(steps, unknown ? StepEnd::kUnknown : StepEnd::kRefused);
+}
+
+void JobMaster::State::end_steps(const Steps& steps, StepEnd end) {
+  for (const PlaceStep& step : steps) places_->ended(step.id, end, 0, now());
   pump_places();
 }
 
 // A server obeys somebody else, or has forgotten the job. In the first case this process is over.
-void JobMaster::State::check_term(const Status& why) {
+// `fatal`: in the other case too, but not for that reason.
+void JobMaster::State::check_term(const Status& why, bool fatal) {
   slowly<bool>(
       [this, self = shared_from_this()]() -> Result<bool> {
         FLUX_RETURN_IF_ERROR(still_mine());
         return true;
       },
-      [this, why](const Result<bool>& mine) {
-        if (mine.status().code() == Code::kStale && phase_ != Phase::kEnded) end(mine.status());
+      [this, why, fatal](const Result<bool>& mine) {
+        if (phase_ == Phase::kEnded) return;
+        if (mine.status().code() == Code::kStale) return end(mine.status());
+        if (fatal) fail(why);
       });
 }
 
@@ -199,6 +209,7 @@ void JobMaster::State::recount_if() {
 void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
   AdminCall load_call = make_call({});
   AdminCall call = load_call;
+  const size_t closed = closed_.size();
   LoadJob load;
   load.folder = checkpoint_folder_;
   load.number = newest_ ? newest_->number : 0;
@@ -224,7 +235,7 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
     const Status lost =
         error(Code::kUnavailable, "{} shards are lost and there is no checkpoint to go on from",
               steps.size());
-    return phase_ == Phase::kEnding ? end(lost) : fail(lost);
+    return give_up(lost);
   }
   if (phase_ != Phase::kLoading || adopted_)
     say(fmt::format("{} shard(s) have no replica left: {} loads them from {}", steps.size(),
@@ -232,49 +243,50 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
                     newest_ ? store().path_of(newest_->number)
                             : "nothing: there is no checkpoint yet, they begin anew"));
   admin(server)->load(std::move(load_call), std::move(load),
-                      guard([this, server, steps, call](const Status& status) {
+                      guard([this, server, steps, call, closed](const Status& status) {
                         const bool passes = status.is_ok() || status.code() == Code::kUnavailable ||
                                             status.code() == Code::kStale;
                         if (!passes && places_->served(steps[0].shard)) return;
                         if (!passes && !servers_[server].gone)
-                          return fail(status.with_context(server_name(server)));
+                          return check_term(status.with_context(server_name(server)), true);
                         if (!status.is_ok()) return steps_failed(steps, status);
-                        restore_assigned(server, steps, call);
+                        restore_assigned({server, steps, call, closed});
                       }));
 }
 
-void JobMaster::State::restore_assigned(ServerId server, const Steps& steps,
-                                        const AdminCall& call) {
-  if (phase_ == Phase::kEnded || servers_[server].gone) return;
+void JobMaster::State::restore_assigned(const Restoring& r) {
+  if (phase_ == Phase::kEnded || servers_[r.server].gone) return;
   Assignments places;
   places.servers = addresses();
-  for (const PlaceStep& step : steps)
+  for (const PlaceStep& step : r.steps)
     places.shards.push_back({step.shard, step.epoch, ReplicaRole::kPrimary, kNoServer, kAnyOp});
-  admin(server)->assign(
+  admin(r.server)->assign(
       make_call({}), std::move(places),
-      guard([this, server, steps, call](const Result<std::vector<ShardState>>& states) {
-        if (phase_ == Phase::kEnded || servers_[server].gone) return;
-        if (!states.is_ok()) return steps_failed(steps, states.status());
+      guard([this, r](const Result<std::vector<ShardState>>& states) {
+        if (phase_ == Phase::kEnded || servers_[r.server].gone) return;
+        if (!states.is_ok()) return steps_failed(r.steps, states.status());
         for (const ShardState& state : states.value())
           if (state.role != ReplicaRole::kPrimary)
             return steps_failed(
-                steps, error(Code::kUnavailable, "shard {} was not taken there", state.shard));
-        if (!pass_open_) return restore_marked(server, steps, call);
-        admin(server)->open_pass(call, pass_, geometry_->hash(),
-                                 guard([this, server, steps, call](const Status& status) {
-                                   if (!status.is_ok()) return steps_failed(steps, status);
-                                   restore_marked(server, steps, call);
-                                 }));
+                r.steps, error(Code::kUnavailable, "shard {} was not taken there", state.shard));
+        if (!pass_open_) return restore_marked(r);
+        admin(r.server)->open_pass(r.call, pass_, geometry_->hash(),
+                                   guard([this, r](const Status& status) {
+                                     if (!status.is_ok()) return steps_failed(r.steps, status);
+                                     restore_marked(r);
+                                   }));
       }));
 }
 
 // Verdicts that are decided hold for it, too; then workers may know of it.
-void JobMaster::State::restore_marked(ServerId server, const Steps& steps, const AdminCall& call) {
-  if (phase_ == Phase::kEnded || servers_[server].gone) return;
-  const auto finished = guard([this, steps](const Status& status) {
+void JobMaster::State::restore_marked(const Restoring& r) {
+  if (phase_ == Phase::kEnded || servers_[r.server].gone) return;
+  const auto finished = guard([this, r](const Status& status) {
     if (phase_ == Phase::kEnded) return;
-    if (!status.is_ok()) return steps_failed(steps, status);
-    for (const PlaceStep& step : steps)
+    if (!status.is_ok()) return steps_failed(r.steps, status);
+    // A pass was closed meanwhile: what was loaded is of before. Anew, from the newest manifest.
+    if (r.closed != closed_.size()) return end_steps(r.steps, StepEnd::kUnknown);
+    for (const PlaceStep& step : r.steps)
       place_changed(step, places_->ended(step.id, StepEnd::kDone, 0, now()));
     served_again();
     pump_places();
@@ -282,7 +294,7 @@ void JobMaster::State::restore_marked(ServerId server, const Steps& steps, const
   const std::vector<BatchId> skipped =
       pass_open_ ? decided(Verdict::kSkipped) : std::vector<BatchId>();
   if (skipped.empty()) return finished(Status::ok());
-  admin(server)->mark(call, geometry_->hash(), skipped, Verdict::kSkipped, finished);
+  admin(r.server)->mark(r.call, geometry_->hash(), skipped, Verdict::kSkipped, finished);
 }
 
 }  // namespace flux

@@ -85,10 +85,13 @@ void JobMaster::State::save(bool closing, Then then) {
 void JobMaster::State::abandon(uint64_t number, const Status& why, const Then& then) {
   slowly<bool>(
       [this, self = shared_from_this(), number]() -> Result<bool> {
-        // Else it is removed as a leftover at the next start.
-        return still_mine().is_ok() && store().abandon(number).is_ok();
+        FLUX_RETURN_IF_ERROR(still_mine());
+        return store().abandon(number).is_ok();  // else it is a leftover of the next start
       },
-      [why, then](const Result<bool>&) { then(why); });
+      // Whoever has taken the job over has removed what is not committed: that is why.
+      [why, then](const Result<bool>& mine) {
+        then(mine.status().code() == Code::kStale ? mine.status() : why);
+      });
 }
 
 void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t point,

@@ -294,12 +294,12 @@ void JobMaster::State::check_servers() {
   } else if (no_server_since_ == 0) {
     no_server_since_ = now();
   } else if (now() - no_server_since_ > options_.servers_deadline_ns) {
-    return fail(error(Code::kUnavailable, "no server has been here for {} s; {}",
-                      options_.servers_deadline_ns / kSecond, how_to_go_on()));
+    return give_up(error(Code::kUnavailable, "no server has been here for {} s; {}",
+                         options_.servers_deadline_ns / kSecond, how_to_go_on()));
   }
   if (places_on_ && unserved_since_ != 0 && now() - unserved_since_ > options_.restore_deadline_ns)
-    fail(error(Code::kUnavailable, "{} shards could not be restored within {} s; {}",
-               places_->unserved(), options_.restore_deadline_ns / kSecond, how_to_go_on()));
+    give_up(error(Code::kUnavailable, "{} shards could not be restored within {} s; {}",
+                  places_->unserved(), options_.restore_deadline_ns / kSecond, how_to_go_on()));
 }
 
 ClusterMap JobMaster::State::cluster_map() const {

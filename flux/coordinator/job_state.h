@@ -48,7 +48,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   // --- life ---
   void start();
   void stop(const std::string& why);
-  void fail(const Status& status);
+  void fail(const Status& status);  // nothing once the job ends
+  void give_up(const Status& status);
   void tick();
   TimeNs now() const { return executor_->now_ns(); }
   bool ended() const { return phase_ >= Phase::kEnding; }
@@ -229,13 +230,19 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void seal_steps(ServerId server, const Steps& steps);
   void copy_step(const PlaceStep& step);
   void restore_steps(ServerId server, const Steps& steps);
-  void restore_assigned(ServerId server, const Steps& steps, const AdminCall& call);
-  void restore_marked(ServerId server, const Steps& steps, const AdminCall& call);
+  struct Restoring {
+    ServerId server = kNoServer;
+    Steps steps;
+    AdminCall call;
+    size_t closed = 0;  // passes, when it began
+  };
+  void restore_assigned(const Restoring& r);
+  void restore_marked(const Restoring& r);
   void steps_answered(const Steps& steps, const Result<std::vector<ShardState>>& states);
-  void end_steps(const Steps& steps, StepEnd end, const std::vector<uint64_t>& ops);
+  void end_steps(const Steps& steps, StepEnd end);
   void place_changed(const PlaceStep& step, const PlaceChange& change);
   void steps_failed(const Steps& steps, const Status& why);
-  void check_term(const Status& why);
+  void check_term(const Status& why, bool fatal = false);
   void served_again();
   void void_again(ShardId shard);
   void recount_if();
@@ -417,6 +424,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   std::optional<SyncRounds> rounds_;
   // Blocks of a round given to lanes that had just been told to wait.
   std::map<std::pair<WorkerId, uint32_t>, LeaseAnswer> pending_rounds_;
+  uint64_t looks_ = 0;      // questions about sections: an older one's answer counts no more
   bool verifying_ = false;  // the shards are asked about the end of a section, or the next one
   bool hold_ = false;       // no leases while a deterministic checkpoint waits
   uint64_t reissued_ = 0;

@@ -30,8 +30,10 @@ void Forward::bind() {
 
 void Outbox::add(Follower* to, bool is_backup, ShardId shard, ShardEpoch epoch, uint64_t op,
                  uint64_t hash, uint64_t bytes) {
-  const auto at = std::find_if(items_.begin(), items_.end(),
-                               [&](const Item& item) { return item.forward->peer == to->peer; });
+  // Learners answer late, while a copy is on its way: nobody waits for a backup because of them.
+  const auto at = std::find_if(items_.begin(), items_.end(), [&](const Item& item) {
+    return item.forward->peer == to->peer && item.forward->to_backup == is_backup;
+  });
   Forward* forward = nullptr;
   if (at != items_.end()) {
     forward = at->forward.get();
@@ -48,7 +50,7 @@ void Outbox::add(Follower* to, bool is_backup, ShardId shard, ShardEpoch epoch, 
     forward = made.get();
     items_.push_back({std::move(made), std::move(lock)});
   }
-  forward->to_backup = forward->to_backup || is_backup;
+  forward->to_backup = is_backup;
   forward->bytes += bytes;
   forward->shards.push_back(shard);
   forward->epochs.push_back(epoch);

@@ -53,7 +53,7 @@ struct Forward {
   PeerPtr peer;
   uint64_t number = 0;
   TimeNs begun_ns = 0;
-  std::atomic<bool> to_backup{false};  // else only to learners, whose word does not count
+  std::atomic<bool> to_backup{false};  // else to learners, whose word does not count
   bool finished = false;
   bool under_way = false;
   bool again = false;  // it was sent more than once

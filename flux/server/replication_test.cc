@@ -84,6 +84,34 @@ TEST(Replication, ReceiptsWaitForTheBackup) {
   EXPECT_EQ(status->code(), Code::kStale);
 }
 
+TEST(Replication, NobodyWaitsForABackupBecauseItLearnsAnotherShard) {
+  TestCluster cluster;
+  Assignments lead = TestCluster::all(ReplicaRole::kPrimary, 1);
+  Assignments follow = TestCluster::all(ReplicaRole::kBackup);
+  lead.shards[1].backup = kNoServer;
+  follow.shards[1].role = ReplicaRole::kNone;
+  Server* primary = cluster.add(lead);
+  cluster.add(follow);
+  cluster.open(0);
+  cluster.installs = false;  // the copy of shard 1 is on its way for long
+  AdminCall call = primary->primaries();
+  call.shards = {1};
+  call.epochs = {primary->state(1).epoch};
+  primary->copy(call, 1, "1", [](const Result<std::vector<ShardState>>&) {});
+  Pushed push(1, 0, *primary);
+  push.send(primary);
+  EXPECT_TRUE(push.replicated()) << "the backups have answered, the learner does not count";
+  cluster.clock.run_for(kSecond);
+  EXPECT_TRUE(primary->suspects().empty()) << "and nobody is suspected";
+  EXPECT_GT(primary->forwards_open(), 0U) << "the learner is still asked";
+  // It is given up; nothing is left behind.
+  Assignments alone;
+  alone.servers = TestCluster::addresses();
+  alone.shards = {{1, {1, 2}, ReplicaRole::kPrimary, kNoServer, kAnyOp}};
+  ASSERT_TRUE(primary->assign(alone).is_ok());
+  ASSERT_TRUE(cluster.clock.run_until([&] { return primary->forwards_open() == 0; }));
+}
+
 class Chaos : public testing::TestWithParam<uint64_t> {
  protected:
   static LinkFaults rough() { return {20 * kMillisecond, 0.15, 0.2, 300 * kMillisecond}; }

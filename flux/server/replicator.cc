@@ -176,24 +176,27 @@ void Replicator::take_reply(FollowerBook* book, const ForwardPtr& forward,
 }
 
 void Replicator::resend(FollowerBook* book, const ForwardPtr& forward) {
-  std::vector<ReceiptPtr> gone;
+  std::vector<ReceiptPtr> gone, done;
   {
     std::unique_lock lock(forward->mutex);
     if (forward->finished || forward->under_way) return;
     bool lost = false;
     forward->filter([&](size_t i) {
       const bool live = book->is_live(forward->shards[i], forward->links[i], &forward->epochs[i]);
-      lost |= !live && forward->as_backup[i] != 0;
+      lost |= !live && (forward->as_backup[i] != 0 || !forward->to_backup);
       return live;
     });
     if (lost) gone.swap(forward->receipts);
     forward->again = true;
-    if (forward->shards.empty())
+    if (forward->shards.empty()) {
+      done.swap(forward->receipts);  // whoever counts has acknowledged
       finish(forward.get());
-    else
+    } else {
       transmit(forward, std::move(lock));
+    }
   }
   for (const ReceiptPtr& receipt : gone) receipts_.give_up(receipt);
+  for (const ReceiptPtr& receipt : done) receipts_.arrived(receipt);
 }
 
 void Replicator::finish(Forward* forward) {

@@ -82,6 +82,7 @@ class TestCluster {
   std::set<std::pair<ServerId, ServerId>> cuts;
   std::vector<std::string> said;
   uint64_t messages = 0;
+  bool installs = true;  // false: copies never arrive
 
  private:
   class Link final : public ReplicaPort {
@@ -100,6 +101,7 @@ class TestCluster {
           });
     }
     void install(const InstallRequest& request, std::function<void(Status)> done) override {
+      if (!cluster_->installs) return;
       const auto bytes =
           std::make_shared<std::vector<std::byte>>(request.bytes.begin(), request.bytes.end());
       call<Status>(

@@ -44,12 +44,17 @@ void BentJob::lease(LeaseRequest request, std::function<void(Result<LeaseAnswer>
 
 void BentAdmin::holdings(std::string name, uint64_t term,
                          std::function<void(Result<Holdings>)> done) {
-  if (bent_->bug != ClusterBug::kTermReused)
-    return inner_->holdings(std::move(name), term, std::move(done));
-  inner_->holdings(std::move(name), term, [done = std::move(done)](Result<Holdings> holdings) {
-    if (holdings.is_ok()) holdings.value().term = 0;
-    done(std::move(holdings));
-  });
+  inner_->holdings(
+      std::move(name), term, [bent = bent_, done = std::move(done)](Result<Holdings> holdings) {
+        if (!holdings.is_ok()) return done(std::move(holdings));
+        for (const ShardState& state : holdings.value().shards) {
+          ShardEpoch& latest = bent->found[{holdings.value().incarnation, state.shard}];
+          if (state.complete && state.role != ReplicaRole::kLearner)
+            latest = std::max(latest, state.epoch);
+        }
+        if (bent->bug == ClusterBug::kTermReused) holdings.value().term = 0;
+        done(std::move(holdings));
+      });
 }
 
 // A shard that is put back to a checkpoint may lack what was acknowledged since.

@@ -19,6 +19,7 @@
 #include "flux/api/job_port.h"
 #include "flux/api/server_admin.h"
 #include "flux/checkpoint/shard_file.h"
+#include "flux/election/folder_election.h"
 #include "flux/storage/files.h"
 #include "flux/testing/cluster_bug.h"
 #include "flux/testing/sim_node.h"
@@ -38,6 +39,8 @@ struct Bent {
   Files* disk = nullptr;                       // without faults
   std::string log;                             // path of the decision log
   uint32_t pass = 0;                           // opened last
+  // What servers said they hold, before the job was taken over: latest epochs of whole replicas.
+  std::map<std::pair<uint64_t, ShardId>, ShardEpoch> found;
 };
 
 // Batches that a coordinator has decided to skip, by its log; the disk is only looked at.
@@ -119,6 +122,26 @@ class BentAdmin final : public ServerAdminPort {
   Bent* bent_;
 };
 
+// A coordinator that never learns of a later term.
+class BlindElection final : public Election {
+ public:
+  BlindElection(Files* files, const std::string& output, uint64_t id)
+      : inner_(files, output, "sim") {
+    inner_.announce({"coordinator", id, "", ""});
+  }
+  void announce(const Candidate& self) override { inner_.announce(self); }
+  Status campaign(const std::atomic<bool>* stop) override { return inner_.campaign(stop); }
+  std::string waiting_for() const override { return inner_.waiting_for(); }
+  Result<uint64_t> claim_term(uint64_t above) override { return inner_.claim_term(above); }
+  Status still_mine(uint64_t) override { return Status::ok(); }
+  Status lease_held() const override { return Status::ok(); }
+  Result<LeaderInfo> leader() override { return inner_.leader(); }
+  Status resign() override { return inner_.resign(); }
+
+ private:
+  FolderElection inner_;
+};
+
 class ShadowFiles final : public Files {
  public:
   ShadowFiles(Files* inner, Bent* bent) : inner_(inner), bent_(bent) {}
@@ -144,9 +167,7 @@ class ShadowFiles final : public Files {
   }
   bool exists(const std::string& path) override { return inner_->exists(path); }
   std::vector<std::string> list(const std::string& folder) override {
-    const bool blind =
-        (bent_->bug == ClusterBug::kZombieCommit || bent_->bug == ClusterBug::kTermReused) &&
-        folder.ends_with("/terms");
+    const bool blind = bent_->bug == ClusterBug::kTermReused && folder.ends_with("/terms");
     return blind ? std::vector<std::string>() : inner_->list(folder);
   }
   Status remove_all(const std::string& path) override { return inner_->remove_all(path); }

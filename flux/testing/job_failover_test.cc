@@ -308,6 +308,24 @@ TEST(JobFailover, APrimaryThatIsLostIsReplacedByItsBackupAtOnce) {
   EXPECT_EQ(world.trained(), world.all_batches()) << "nothing is trained twice";
 }
 
+TEST(JobFailover, ServersThatGoBeforeTheTotalsAreCountedDoNotHoldTheEndUp) {
+  World world;
+  world.options.member_lease_ns = 60 * kSecond;
+  world.start(2, 2);
+  // This one asks for nothing and says no goodbye, for which the coordinator waits.
+  ASSERT_TRUE(world.run_until([&] { return world.workers[1].joined; }));
+  world.workers[1].paused = true;
+  ASSERT_TRUE(world.run_until([&] { return world.master->status().state == "ending"; }))
+      << world.said;
+  world.kill_server("server-0");
+  world.kill_server("server-1");
+  ASSERT_TRUE(world.run_until([&] { return world.outcome.has_value(); },
+                              2 * world.options.servers_deadline_ns))
+      << world.said << world.waits();
+  EXPECT_EQ(world.outcome->status.code(), Code::kUnavailable) << world.said;
+  EXPECT_FALSE(world.outcome->model.empty()) << "what was trained is saved";
+}
+
 TEST(JobFailover, AServerThatComesBackGetsItsShareAgain) {
   World world;
   world.blocks = 200;

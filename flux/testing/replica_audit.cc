@@ -21,8 +21,16 @@ void ReplicaAudit::acknowledged(uint64_t incarnation, ShardId shard, ShardEpoch 
                                 std::span<const BatchId> ids) {
   const auto since = since_.find({incarnation, shard});
   if (since != since_.end() && epoch < since->second) return;
-  told_[{incarnation, shard}].insert(ids.begin(), ids.end());
+  for (const BatchId& id : ids) {
+    const auto [at, is_new] = told_[{incarnation, shard}].try_emplace(id, epoch);
+    at->second = std::min(at->second, epoch);
+  }
   ++count_;
+}
+
+void ReplicaAudit::taken_over(uint64_t incarnation, ShardId shard, ShardEpoch latest) {
+  std::erase_if(told_[{incarnation, shard}],
+                [&](const auto& told) { return told.second > latest; });
 }
 
 std::string ReplicaAudit::compare(const std::vector<Seen>& servers, ShardId shard) {
@@ -84,7 +92,7 @@ std::string ReplicaAudit::check_owners(const std::vector<Seen>& servers, const C
       // Another process at that address, or one that is told right now.
       if (state.role != ReplicaRole::kPrimary || state.epoch != map.route.epoch[shard]) continue;
       const ShardReplica replica = seen.server->replica(shard);
-      for (const BatchId& id : ids)
+      for (const auto& [id, epoch] : ids)
         if (!replica.ledger().find(id))
           return fmt::format("shard {}: {} was told replicated, but its owner {} lacks it", shard,
                              to_string(id), seen.name);

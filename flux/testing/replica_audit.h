@@ -29,6 +29,9 @@ class ReplicaAudit {
   // The shard was put back to an earlier state under `epoch`, and everybody is told: what older
   // epochs said, or say later because they do not know it yet, is void.
   void rolled_back(uint64_t incarnation, ShardId shard, ShardEpoch epoch);
+  // A coordinator went on with what it found, of which that epoch was the latest: what later ones
+  // told is out of its reach (with the only server that has it).
+  void taken_over(uint64_t incarnation, ShardId shard, ShardEpoch latest);
   // Nobody knows which epochs there were.
   void rolled_back_all() { told_.clear(); }
 
@@ -49,8 +52,9 @@ class ReplicaAudit {
  private:
   static std::string compare(const std::vector<Seen>& servers, ShardId shard);
 
-  std::map<std::pair<uint64_t, ShardId>, std::set<BatchId>> told_;  // by incarnation
-  std::map<std::pair<uint64_t, ShardId>, ShardEpoch> since_;        // what is before is void
+  // By incarnation and shard; the first epoch that told it.
+  std::map<std::pair<uint64_t, ShardId>, std::map<BatchId, ShardEpoch>> told_;
+  std::map<std::pair<uint64_t, ShardId>, ShardEpoch> since_;  // what is before is void
   uint64_t count_ = 0;
   mutable uint64_t backups_ = 0;  // replicas that were found equal to their primary
 };

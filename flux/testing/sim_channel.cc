@@ -41,6 +41,7 @@ struct SimNet::Calls {
   SimNode* from;
   std::string address;
   PeerRole role;
+  std::function<void()> on_break;
   std::shared_ptr<Link> link;
   std::map<uint64_t, Pending> pending;
   uint64_t last = 0;
@@ -48,12 +49,14 @@ struct SimNet::Calls {
 
 class SimChannel final : public Channel {
  public:
-  SimChannel(SimNet* net, SimNode* from, std::string address, PeerRole role)
+  SimChannel(SimNet* net, SimNode* from, std::string address, PeerRole role,
+             std::function<void()> on_break)
       : calls_(std::make_shared<SimNet::Calls>()) {
     calls_->net = net;
     calls_->from = from;
     calls_->address = std::move(address);
     calls_->role = role;
+    calls_->on_break = std::move(on_break);
   }
   ~SimChannel() override {
     if (calls_->link) calls_->net->break_link(calls_->link, false);
@@ -105,8 +108,9 @@ void SimNet::close(const std::string& address) {
       break_link(link, world_->random().chance(0.7));
 }
 
-std::unique_ptr<Channel> SimNet::connect(SimNode* from, const std::string& address, PeerRole role) {
-  return std::make_unique<SimChannel>(this, from, address, role);
+std::unique_ptr<Channel> SimNet::connect(SimNode* from, const std::string& address, PeerRole role,
+                                         std::function<void()> on_break) {
+  return std::make_unique<SimChannel>(this, from, address, role, std::move(on_break));
 }
 
 void SimNet::node_died(const SimNode* node) {
@@ -173,6 +177,10 @@ void SimNet::break_link(const std::shared_ptr<Link>& link, bool client_notices) 
     });
   const auto calls = link->calls.lock();
   if (!calls || !client_notices) return;
+  if (calls->on_break)
+    calls->from->post(0, [weak = link->calls] {
+      if (const auto calls = weak.lock()) calls->on_break();
+    });
   std::vector<uint64_t> ids;
   for (const auto& [id, pending] : calls->pending)
     if (pending.link == link->id) ids.push_back(id);

@@ -39,7 +39,9 @@ class SimNet {
   // From now on `service` answers at `address`; a former one there is closed. Until close().
   void listen(const std::string& address, SimNode* node, Service* service);
   void close(const std::string& address);
-  std::unique_ptr<Channel> connect(SimNode* from, const std::string& address, PeerRole role);
+  // `on_break`: told when a connection that stood has broken and its caller noticed.
+  std::unique_ptr<Channel> connect(SimNode* from, const std::string& address, PeerRole role,
+                                   std::function<void()> on_break = nullptr);
 
   // The process is gone: peers see their connections break, at once or only by their time-outs.
   void node_died(const SimNode* node);

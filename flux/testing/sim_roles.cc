@@ -14,6 +14,7 @@ namespace {
 
 constexpr TimeNs kSlowWork = 20 * kMillisecond;
 constexpr TimeNs kSilence = 40 * kSecond;
+constexpr RetryOptions kOnce{.try_timeout_ns = kSecond / 2, .tries_max = 1};  // asked again above
 constexpr RetryOptions kQuick{.try_timeout_ns = kSecond, .deadline_ns = 10 * kSecond};
 constexpr RetryOptions kSlow{.try_timeout_ns = kSecond, .deadline_ns = 30 * kSecond};
 
@@ -129,9 +130,15 @@ CoordinatorProcess::CoordinatorProcess(ClusterContext* context, uint64_t life, u
     : SimProcess(context, fmt::format("coordinator-{}", life)),
       incarnation_(incarnation),
       finished_(std::move(finished)),
-      bent_{context->bug, node_.get(), &context->facts, 0, {}, {}, {}, &context->eye, kDecisionLog},
       shadow_(&files_, &bent_) {
+  bent_.bug = context->bug;
+  bent_.node = node_.get();
+  bent_.facts = &context->facts;
+  bent_.disk = &context->eye;
+  bent_.log = kDecisionLog;
   if (!context->healed && context->plan.lie > 0) bent_.lies = 0.1;
+  if (context->bug == ClusterBug::kZombieCommit)
+    blind_ = std::make_unique<BlindElection>(&shadow_, kSimOutput, incarnation_);
   master_ = std::make_unique<JobMaster>(
       make_plan(), make_options(), node_.get(), &offload_, &shadow_,
       [this](const std::string& address) { return reach(address); }, this);
@@ -154,6 +161,9 @@ CoordinatorProcess::~CoordinatorProcess() {
 }
 
 void CoordinatorProcess::say(const std::string& line) {
+  if (line.starts_with("took over job"))
+    for (const auto& [key, epoch] : bent_.found)
+      context_->facts.replicas.taken_over(key.first, key.second, epoch);
   context_->world.tell(name() + ": " + line);
 }
 
@@ -195,6 +205,7 @@ JobPlan CoordinatorProcess::make_plan() const {
 JobMasterOptions CoordinatorProcess::make_options() const {
   JobMasterOptions options;
   options.servers = context_->plan.servers;
+  options.election = blind_.get();
   options.workers_wanted = static_cast<uint32_t>(context_->plan.lanes.size());
   options.incarnation = incarnation_;
   options.member_lease_ns = 3 * kSecond;
@@ -218,7 +229,6 @@ std::shared_ptr<ServerAdminPort> CoordinatorProcess::reach(const std::string& ad
 ServerProcess::ServerProcess(ClusterContext* context, uint32_t index)
     : SimProcess(context, fmt::format("server-{}", index)),
       index_(index),
-      boot_(node_->boot()),
       jobs_([this](const OpenJob& job) { return build(job); }) {
   const FindServer find = [this](uint64_t incarnation) { return server(incarnation); };
   buggy_ = std::make_unique<BuggyServer>(&jobs_, context->bug, node_.get(), find, &context->facts);
@@ -236,9 +246,6 @@ ServerProcess::ServerProcess(ClusterContext* context, uint32_t index)
   const bool fenced = context->bug != ClusterBug::kNoIncarnationCheck;
   context_->net.listen(server_address(index), node_.get(),
                        fenced ? static_cast<Service*>(service_.get()) : fenceless_.get());
-  channel_ = context_->net.connect(node_.get(), kCoordinatorAddress, PeerRole::kServer);
-  registry_ = std::make_unique<RemoteRegistry>(channel_.get(), node_.get(), draw_seed(), kQuick);
-  heard_ns_ = node_->now_ns();
   join();
 }
 
@@ -294,51 +301,29 @@ void ServerProcess::run_slow() {
 }
 
 void ServerProcess::join() {
-  registry_->join({name(), boot_, server_address(index_), "sim", 0},
-                  [this, boot = boot_](const Result<ServerJoinReply>& reply) {
-                    if (boot != boot_) return;
-                    if (!reply.is_ok()) return heard_nothing(reply.status());
-                    heard_ns_ = node_->now_ns();
-                    joined_ = reply.value();
-                    is_member_ = true;
-                    report();
-                  });
-}
-
-void ServerProcess::report() {
-  ServerReport report;
-  report.server = joined_.server;
-  report.boot = boot_;
-  report.suspects = jobs_.suspects();
-  registry_->report(report, [this, boot = boot_](const Result<bool>& ended) {
-    if (boot != boot_) return;
-    if (!ended.is_ok()) return heard_nothing(ended.status());
-    heard_ns_ = node_->now_ns();
-    jobs_.heard_coordinator();
-    if (ended.value()) return end(Status::ok());
-    node_->post(joined_.report_every_ms * kMillisecond, [this, boot] {
-      if (boot == boot_) this->report();
-    });
+  channel_ = context_->net.connect(node_.get(), kCoordinatorAddress, PeerRole::kServer, [this] {
+    if (member_) member_->broken();
   });
-}
-
-// Taken for dead: nothing here is wanted any more, but a new server is.
-void ServerProcess::start_over() {
-  context_->world.tell(name() + " is no member any more and begins anew");
-  jobs_.forget_all();
-  boot_ = context_->world.random().next();
-  is_member_ = false;
-  join();
-}
-
-void ServerProcess::heard_nothing(const Status& status) {
-  const bool silent = node_->now_ns() - heard_ns_ > kSilence;
-  if (status.code() == Code::kStale && is_member_) return start_over();
-  if (status.code() != Code::kUnavailable || silent) return end(status);
-  node_->post(200 * kMillisecond, [this, boot = boot_] {
-    if (boot != boot_) return;
-    is_member_ ? report() : join();
-  });
+  registry_ = std::make_unique<RemoteRegistry>(channel_.get(), node_.get(), draw_seed(), kOnce);
+  ServerMemberOptions options;
+  options.join = {name(), node_->boot(), server_address(index_), "sim", 0};
+  options.coordinator = kCoordinatorAddress;
+  options.first_answer_ns = options.silence_ns = kSilence;
+  ServerMemberHooks hooks;
+  hooks.new_boot = [this] { return draw_seed(); };
+  hooks.suspects = [this] { return jobs_.suspects(); };
+  hooks.rss_bytes = [] { return uint64_t{0}; };
+  hooks.heard = [this] { jobs_.heard_coordinator(); };
+  hooks.joined = [this](ServerId id) { service_->set_self(id); };
+  hooks.forget = [this] {
+    context_->world.tell(name() + " is no member any more and begins anew");
+    service_->set_self(kNoServer - 1);  // of nobody
+    service_->forget_all();
+  };
+  hooks.end = [this](const Status& status) { end(status); };
+  member_ = std::make_unique<ServerMember>(registry_.get(), node_.get(), std::move(options),
+                                           std::move(hooks));
+  member_->start();
 }
 
 void ServerProcess::probe_old_epoch(uint64_t incarnation, uint64_t geometry, const BatchId& id) {

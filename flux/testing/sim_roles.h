@@ -22,6 +22,7 @@
 #include "flux/coordinator/job_master.h"
 #include "flux/nn/net.h"
 #include "flux/server/job_namespace.h"
+#include "flux/server/server_member.h"
 #include "flux/server/server_service.h"
 #include "flux/testing/bent_coordinator.h"
 #include "flux/testing/cluster_plan.h"
@@ -113,6 +114,7 @@ class CoordinatorProcess final : public SimProcess, public JobEvents {
   Bent bent_;
   ShadowFiles shadow_;
   std::unique_ptr<JobMaster> master_;
+  std::unique_ptr<BlindElection> blind_;  // null: the job's own
   std::unique_ptr<BentJob> bent_job_;
   std::unique_ptr<CoordinatorService> service_;
 };
@@ -133,13 +135,8 @@ class ServerProcess final : public SimProcess {
   std::shared_ptr<ReplicaPort> reach(const std::string& address);
   void join();
   void run_slow();
-  void report();
-  void start_over();
-  void heard_nothing(const Status& status);
 
   uint32_t index_;
-  uint64_t boot_;
-  bool is_member_ = false;
   ServerJobs jobs_;
   std::unique_ptr<BuggyServer> buggy_;
   std::unique_ptr<WatchedServer> watched_;
@@ -148,9 +145,8 @@ class ServerProcess final : public SimProcess {
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<RemoteRegistry> registry_;
   std::deque<std::function<void()>> slow_;
+  std::unique_ptr<ServerMember> member_;
   uint64_t incarnation_ = 0;  // opened last
-  ServerJoinReply joined_;
-  TimeNs heard_ns_ = 0;
 };
 
 class WorkerProcess final : public SimProcess {

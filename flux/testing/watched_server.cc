@@ -13,8 +13,10 @@ struct WatchedServer::Seen {
   PushClaim claim;
   std::vector<ShardId> shards;
   std::vector<ShardEpoch> epochs;
+  std::vector<ShardEpoch> then;  // of the shards, when it came
   std::optional<SyncStep> step;
   bool stale = false;
+  bool known = false;  // the incarnation, when it came
 };
 
 void WatchedServer::pull(const PullRequest& request, std::function<void(const PullReply&)> done) {
@@ -31,8 +33,14 @@ void WatchedServer::push(const PushRequest& request, std::function<void(const Pu
   Seen seen{request.claim,
             {request.shards.begin(), request.shards.end()},
             {request.epochs.begin(), request.epochs.end()},
+            {},
             request.step == nullptr ? std::nullopt : std::optional(*request.step),
-            facts_->stale};
+            facts_->stale,
+            false};
+  const Server* server = find_(request.claim.incarnation);
+  seen.known = server != nullptr;
+  for (const ShardId shard : request.shards)
+    seen.then.push_back(server == nullptr ? ShardEpoch{} : server->state(shard).epoch);
   inner_->push(request,
                [this, seen = std::move(seen), done = std::move(done)](const PushReply& reply) {
                  check(seen, reply);
@@ -74,12 +82,18 @@ void WatchedServer::check(const Seen& seen, const PushReply& reply) {
       ++facts_->refused;
       continue;
     }
-    const Server* server = find_(seen.claim.incarnation);
-    if (server == nullptr || seen.stale)
+    if (!seen.known || seen.stale)
       return facts_->fail("a write of an older incarnation was accepted");
-    if (server->state(answer.shard).role != ReplicaRole::kPrimary)
+    if (seen.epochs[i] != seen.then[i])
+      return facts_->fail(
+          fmt::format("shard {}: a write of an older epoch was accepted", answer.shard));
+    // A sync push is answered when the last shard has it; the first may have changed hands since.
+    const Server* server = find_(seen.claim.incarnation);
+    const ShardState state = server == nullptr ? ShardState{} : server->state(answer.shard);
+    const bool same = server != nullptr && state.epoch == seen.then[i];
+    if (same && state.role != ReplicaRole::kPrimary)
       return facts_->fail(fmt::format("shard {} answered from elsewhere", answer.shard));
-    check_applied(seen, i, answer, server->replica(answer.shard));
+    if (same) check_applied(seen, answer, server->replica(answer.shard));
     if (reply.receipt == 0)
       facts_->replicas.acknowledged(seen.claim.incarnation, answer.shard, seen.epochs[i],
                                     seen.claim.ids);
@@ -91,11 +105,8 @@ void WatchedServer::check(const Seen& seen, const PushReply& reply) {
   receipts_[{seen.claim.incarnation, reply.receipt}] = std::move(receipt);
 }
 
-void WatchedServer::check_applied(const Seen& seen, size_t i, const ShardAnswer& answer,
+void WatchedServer::check_applied(const Seen& seen, const ShardAnswer& answer,
                                   const ShardReplica& replica) {
-  if (seen.epochs[i] != replica.epoch())
-    return facts_->fail(
-        fmt::format("shard {}: a write of an older epoch was accepted", answer.shard));
   for (const BatchId& id : seen.claim.ids) {
     if (!replica.ledger().find(id))
       return facts_->fail(fmt::format("shard {} answered {} for {}, which its ledger lacks",

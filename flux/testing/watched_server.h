@@ -51,8 +51,7 @@ class WatchedServer final : public ServerPort {
     std::vector<BatchId> ids;
   };
   void check(const Seen& seen, const PushReply& reply);
-  void check_applied(const Seen& seen, size_t i, const ShardAnswer& answer,
-                     const ShardReplica& replica);
+  void check_applied(const Seen& seen, const ShardAnswer& answer, const ShardReplica& replica);
   void check_step(const Seen& seen, const ShardReplica& replica);
 
   ServerPort* inner_;
