@@ -56,12 +56,18 @@ TEST_F(DecisionLogTest, ComesBackAsItWasWithoutATornEnd) {
 
 TEST_F(DecisionLogTest, OnlyWhatTheNextLifeNeedsIsKept) {
   const std::vector<Decision> all = {
-      member("server", "server-0", 1, 0),  member("server", "server-1", 2, 1),
-      member("worker", "worker-0", 3),     verdict(0, 1),
-      member("drain", "server-1", 2),      member("move", "server-0", 0, 7),
-      member("server_gone", "server-0", 1), member("server", "server-0", 9, 2),
-      member("worker_gone", "worker-0", 3), member("move", "server-1", 0, 7),
-      verdict(1, 2),                       verdict(2, 3),
+      member("server", "server-0", 1, 0),
+      member("server", "server-1", 2, 1),
+      member("worker", "worker-0", 3),
+      verdict(0, 1),
+      member("drain", "server-1", 2),
+      member("move", "server-0", 0, 7),
+      member("server_gone", "server-0", 1),
+      member("server", "server-0", 9, 2),
+      member("worker_gone", "worker-0", 3),
+      member("move", "server-1", 0, 7),
+      verdict(1, 2),
+      verdict(2, 3),
       member("server_gone", "server-0", 1),  // late: of the one before
   };
   std::string kept;

@@ -376,9 +376,9 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   uint64_t standing_boot_ = 0;
   TimeNs standing_due_ = 0;
   std::optional<ShardPlaces> places_;
-  bool places_on_ = false;  // steps are carried out
+  bool places_on_ = false;      // steps are carried out
   std::set<ServerId> opening_;  // at a fresh start: asked to open the job
-  TimeNs places_due_ = 0;   // a turn is posted for then
+  TimeNs places_due_ = 0;       // a turn is posted for then
   std::vector<std::shared_ptr<Ask>> asks_;
   uint64_t epoch_changes_ = 0;
   uint64_t servers_lost_ = 0;
