@@ -142,7 +142,7 @@ class JobMasterTest : public testing::Test, public JobEvents {
       for (int i = 0; i < 400 && !push->done(); ++i) {
         ClusterMap map;
         master_->map([&](const Result<ClusterMap>& m) { map = m.value(); });
-        push->give_up([&](uint64_t boot) {
+        push->give_up(clock_.now_ns(), [&](uint64_t boot) {
           for (TestServer* server : servers_.live())
             if (server->boot == boot) return true;
           return false;
