@@ -110,7 +110,7 @@ struct LeaseRequest {
   std::vector<EvalReport> evaluated;
   // Told until an answer makes it certain that the coordinator knows, as `applied` is. In sync mode
   // the other members of the step wait for the verdict, so it is told at once.
-  std::vector<RefusedBatch> refused = {};
+  std::vector<RefusedBatch> refused;
 };
 
 struct LeaseAnswer {

@@ -202,9 +202,11 @@ struct ServerReport {
 class ServerRegistry {
  public:
   virtual ~ServerRegistry() = default;
+  // kStale: as report() says it.
   virtual void join(ServerJoin request, std::function<void(Result<ServerJoinReply>)> done) = 0;
   // Renews; the answer says whether the server may go (the job is over, or it is drained). kStale:
-  // no member (any more): forget every replica, join anew under another boot.
+  // no member (any more): forget every replica, join anew under another boot. kNotFound: not known
+  // to this coordinator, which may be a new one: join again, with what is here.
   virtual void report(ServerReport report, std::function<void(Result<bool>)> done) = 0;
 };
 

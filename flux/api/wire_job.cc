@@ -61,7 +61,7 @@ void put_lease_request(const LeaseRequest& m, wire::Lease* out) {
 }
 
 Status take_lease_request(const wire::Lease& in, LeaseRequest* m) {
-  *m = {in.worker(), in.lane(), in.seq(), {}, {}};
+  *m = {in.worker(), in.lane(), in.seq(), {}, {}, {}};
   FLUX_RETURN_IF_ERROR(take_batches(in.applied(), "applied batches", &m->applied));
   if (in.evaluated_size() > kWireIdsMax)
     return invalid("{} evaluated batches, at most {}", in.evaluated_size(), kWireIdsMax);

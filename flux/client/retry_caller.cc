@@ -53,7 +53,8 @@ struct RetryCaller::State : std::enable_shared_from_this<State> {
     const auto wait =
         static_cast<TimeNs>(static_cast<double>(call.pause) * (0.5 + random.uniform() * 0.5));
     call.pause = std::min(call.pause * 2, call.options.pause_max_ns);
-    if (now + wait >= call.begun + call.options.deadline_ns) {
+    const bool enough = call.options.tries_max != 0 && call.tries >= call.options.tries_max;
+    if (enough || now + wait >= call.begun + call.options.deadline_ns) {
       return finish(
           id,
           error(Code::kUnavailable, "{} at {}: no answer for {:.1f} s, asked {} times: {}",

@@ -31,6 +31,7 @@ struct RetryOptions {
   TimeNs deadline_ns = 30 * kSecond;    // the whole call
   TimeNs pause_ns = 20 * kMillisecond;  // before the first repeat
   TimeNs pause_max_ns = 200 * kMillisecond;
+  uint32_t tries_max = 0;  // 0: as many as the deadline allows
 };
 
 class RetryCaller {

@@ -97,6 +97,24 @@ TEST(RetryCaller, AtTheDeadlineItSaysWhoDidNotAnswerWhat) {
   EXPECT_NE(got->message().find("the connection broke"), std::string::npos);
 }
 
+TEST(RetryCaller, AsOftenAsItIsAllowedTo) {
+  TestExecutor executor;
+  HeldChannel channel;
+  RetryCaller caller(&channel, &executor, 7);
+  std::optional<Status> got;
+  caller.call_plain(ApiVerb::kCloseJob, CloseJobRequest{},
+                    {.try_timeout_ns = kSecond, .tries_max = 2},
+                    [&](Status status) { got = std::move(status); });
+  EXPECT_EQ(channel.calls[0].timeout_ns, kSecond);
+  channel.answer(kGone);
+  ASSERT_TRUE(executor.run_until([&] { return !channel.calls.empty(); }));
+  EXPECT_FALSE(got.has_value());
+  channel.answer(kGone);
+  ASSERT_TRUE(got.has_value());
+  EXPECT_EQ(got->code(), Code::kUnavailable);
+  EXPECT_NE(got->message().find("asked 2 times"), std::string::npos) << got->message();
+}
+
 TEST(RetryCaller, LongMessagesTravelAsPayload) {
   TestExecutor executor;
   HeldChannel channel;

@@ -143,6 +143,8 @@ void ShardPlaces::count_copy(const Shard& shard, bool begins) {
 void ShardPlaces::cancel(ShardId s) {
   Shard& shard = shards_[s];
   if (shard.busy) count_copy(shard, false);
+  // A copy that goes on at its servers is to leave nothing behind.
+  if (shard.busy && shard.doing == StepKind::kCopy && shard.step != 0) add_stale(shard.target, s);
   if (shard.step != 0) running_.erase(shard.step);
   shard.busy = shard.sure = shard.resolve = shard.lossy = false;
   shard.step = 0;

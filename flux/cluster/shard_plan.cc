@@ -145,6 +145,7 @@ std::vector<PlaceStep> ShardPlaces::next(TimeNs now) {
     if (!shard.busy || shard.step != 0 || now < shard.due) continue;
     // What is there goes first.
     if (shard.doing == StepKind::kRestore && stale_.contains({shard.target, s})) continue;
+    if (shard.until == 0) shard.until = now + options_.settle_ns;  // adopted
     steps.push_back(make_step(s));
   }
   forget_stale(now, &steps);

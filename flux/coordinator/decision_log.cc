@@ -87,6 +87,15 @@ std::vector<Decision> compact(const std::vector<Decision>& decisions, uint32_t c
                k.kind == d.kind.substr(0, d.kind.find('_')) && (!gone || k.boot == d.boot);
       });
       if (!gone) kept.push_back(d);
+      if (d.kind == "server_gone")
+        std::erase_if(kept, [&](const Decision& k) {
+          return k.kind == "drain" && k.member == d.member && k.boot == d.boot;
+        });
+    } else if (d.kind == "drain" || d.kind == "move") {
+      std::erase_if(kept, [&](const Decision& k) {
+        return k.kind == d.kind && (d.kind == "move" ? k.id == d.id : k.member == d.member);
+      });
+      kept.push_back(d);
     } else if (d.kind == "end") {
       std::erase_if(kept, [](const Decision& k) { return !k.member.empty(); });
     } else if (d.pass + 1 >= closed) {

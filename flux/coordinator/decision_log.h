@@ -18,7 +18,8 @@
 namespace flux {
 
 struct Decision {
-  // "open_pass", "verdict", "tested", "server", "server_gone", "worker", "worker_gone", "end"
+  // "open_pass", "verdict", "tested", "end"; of members "server", "server_gone", "worker",
+  // "worker_gone", "drain" (of a server), "move" (shard `id` to server `member`)
   std::string kind;
   uint64_t term = 0;
   uint32_t pass = 0;

@@ -271,6 +271,12 @@ void JobMaster::State::end(const Status& status) {
   if (!status.is_ok() && failure_.is_ok()) failure_ = status;
   pump();
   outcome_.status = failure_;
+  if (failure_.is_ok() && folder_open_) {  // the next start waits for nobody
+    Decision over;
+    over.kind = "end";
+    over.term = term_;
+    log_decision(over);
+  }
   outcome_.evaluation = evaluation_;
   outcome_.train_s = static_cast<double>(train_ns_) * 1e-9;
   outcome_.resumed_from = resumed_from_;

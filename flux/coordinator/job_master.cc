@@ -23,6 +23,8 @@ JobMaster::State::State(JobPlan plan, JobMasterOptions options, Executor* execut
       servers_members_(options_.member_lease_ns) {
   if (options_.election == nullptr)
     own_election_ = std::make_unique<FolderElection>(files_, plan_.output, plan_.name);
+  wanted_workers_ = options_.wanted_workers;
+  wanted_servers_ = options_.wanted_servers;
   election_ = options_.election != nullptr ? options_.election : own_election_.get();
 }
 

@@ -50,6 +50,8 @@ struct JobMasterOptions {
   TimeNs join_hold_ns = 500 * kMillisecond;  // and a join that comes too early
   TimeNs drain_deadline_ns = 30 * kSecond;   // workers to leave after a stop
   bool announce_members = true;              // say who joins
+  // As operators said to a coordinator before this one (JobEvents::wanted); -1: as started.
+  int64_t wanted_workers = -1, wanted_servers = -1;
   TimeNs tick_ns = 50 * kMillisecond;
 };
 

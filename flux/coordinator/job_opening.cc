@@ -87,6 +87,8 @@ void JobMaster::State::folder_opened(Result<std::shared_ptr<Opened>> opened) {
   ShardPlacesOptions places;
   places.replicas = plan_.replicas;
   places_.emplace(plan_.all_shards, term_, places);
+  for (const Decision& d : decisions_)
+    if (d.kind == "move" && d.id < plan_.all_shards) places_->pin(d.id, d.member);
   restored_ = std::move(found.manifest);
   newest_ = restored_;
   if (restored_) {
@@ -113,7 +115,8 @@ void JobMaster::State::place_and_open() {
       places_->joined(id, server_name(id));
     }
   if (!restored_) places_->place_all();
-  const auto left = std::make_shared<size_t>(servers_here());
+  for (ServerId id = 0; id < servers_.size(); ++id)
+    if (!servers_[id].gone) opening_.insert(id);
   for (ServerId id = 0; id < servers_.size(); ++id) {
     if (servers_[id].gone) continue;
     OpenJob job = open_job_of(id);
@@ -124,20 +127,23 @@ void JobMaster::State::place_and_open() {
       if (place.backup == id)
         job.places.shards.push_back({s, place.epoch, ReplicaRole::kBackup, kNoServer, kAnyOp});
     }
-    open_clean(id, std::move(job), guard([this, id, left](const Status& status) {
-                          if (ended()) return;
-                          // Whoever is at the address of a lost one by now may say anything.
-                          const bool gone =
-                              status.code() == Code::kUnavailable || servers_[id].gone;
-                          if (!status.is_ok() && !gone)
-                            return fail(status.with_context(server_name(id)));
-                          if (gone) lose_server(id, "it cannot open the job: " + status.message());
-                          if (--*left > 0) return;
-                          places_on_ = true;
-                          pump_places();
-                          loaded_if();
-                        }));
+    open_again(id, job, 0, guard([this, id](const Status& status) {
+                 if (ended()) return;
+                 // Whoever is at the address of a lost one by now may say anything.
+                 const bool gone = status.code() == Code::kUnavailable || servers_[id].gone;
+                 if (!status.is_ok() && !gone) return fail(status.with_context(server_name(id)));
+                 if (gone) lose_server(id, "it cannot open the job: " + status.message());
+                 opened_if(id);
+               }));
   }
+}
+
+// Has everybody who is still there the job open?
+void JobMaster::State::opened_if(ServerId id) {
+  if (opening_.erase(id) == 0 || !opening_.empty() || ended()) return;
+  places_on_ = true;
+  pump_places();
+  loaded_if();
 }
 
 // --fresh, once the new run's data is known to be good.

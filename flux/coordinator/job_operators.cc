@@ -17,6 +17,7 @@ Status JobMaster::State::drain_node(const std::string& name) {
     if (stay <= 1)
       return invalid("{} is the only server that does not drain; start another one first", name);
     servers_[id].draining = true;
+    log_member("drain", name, servers_[id].info.boot, id);
     if (servers_[id].ready) places_->draining(id, true);
     say(fmt::format("{} is drained: its {} shards go to other servers", name,
                     places_->primaries(id) + places_->backups(id)));
@@ -90,6 +91,7 @@ Status JobMaster::State::move_shard(ShardId shard, const std::string& server) {
     if (servers_[id].gone || servers_[id].info.name != server) continue;
     if (servers_[id].draining) return invalid("{} is being drained", server);
     places_->pin(shard, server);
+    log_member("move", server, 0, shard);
     say(fmt::format("shard {} is to be on {}", shard, server));
     pump_places();
     return Status::ok();

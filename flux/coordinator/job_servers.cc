@@ -9,6 +9,8 @@ namespace {
 constexpr size_t kFailoversShown = 16;
 constexpr TimeNs kStandingAgainNs = 500 * kMillisecond;
 constexpr ServerId kServersMax = 1U << 20;
+constexpr TimeNs kOpenAgainNs = 50 * kMillisecond;
+constexpr uint32_t kOpensMax = 40;
 }  // namespace
 
 void JobMaster::State::join_server(const ServerJoin& request, const ServerDone& done) {
@@ -63,6 +65,10 @@ void JobMaster::State::arrived(const std::string& name, uint64_t boot, Result<Ho
 }
 
 void JobMaster::State::seat(ServerArrival arrival, Holdings held) {
+  // It comes too late with what it has: others have its shards by now.
+  if (phase_ != Phase::kJoining && held.incarnation == incarnation_)
+    return arrival.done(error(Code::kStale, "{} was not there when job {} was taken over",
+                              arrival.info.name, plan_.name));
   const Membership::Joined joined =
       servers_members_.join(arrival.info.name, arrival.info.boot, now());
   if (joined.stale)
@@ -72,8 +78,8 @@ void JobMaster::State::seat(ServerArrival arrival, Holdings held) {
     if (!servers_[id].gone && servers_[id].info.name == arrival.info.name)
       lose_server(id, "it came back anew");
   // Primaries name their backups by these numbers: while a job may be adopted they stay.
-  if (phase_ == Phase::kJoining && options_.fresh) held.shards.clear();
-  const bool keeps = phase_ == Phase::kJoining && !held.shards.empty() && held.incarnation != 0 &&
+  if (phase_ == Phase::kJoining && options_.fresh) held = Holdings{};
+  const bool keeps = phase_ == Phase::kJoining && held.incarnation != 0 &&
                      held.self < kServersMax &&
                      (held.self >= servers_.size() || servers_[held.self].info.name.empty());
   const ServerId id = keeps ? held.self : static_cast<ServerId>(servers_.size());
@@ -89,6 +95,9 @@ void JobMaster::State::seat(ServerArrival arrival, Holdings held) {
   entry.seen = now();
   entry.gone = false;
   entry.held = std::move(held);
+  for (const Decision& d : decisions_)  // asked for before a take-over
+    if (d.kind == "drain" && d.member == arrival.info.name && d.boot == arrival.info.boot)
+      entry.draining = true;
   servers_expected_.erase(arrival.info.name);
   log_member("server", arrival.info.name, arrival.info.boot, id);
   if (options_.announce_members)
@@ -112,20 +121,22 @@ OpenJob JobMaster::State::open_job_of(ServerId id) const {
   return job;
 }
 
-// What it has from other lives of the job, or from before it was taken for dead, goes first.
-void JobMaster::State::open_clean(ServerId id, OpenJob job, ServerAdminPort::Done done) {
-  if (servers_[id].held.incarnation == 0) return admin(id)->open_job(std::move(job), done);
-  AdminCall close = make_call({});
-  close.incarnation = std::exchange(servers_[id].held, Holdings{}).incarnation;
-  admin(id)->close_job(close, guard([this, id, job = std::move(job), done](const Status& status) {
-                         if (!status.is_ok() || servers_[id].gone) return done(status);
-                         admin(id)->open_job(job, done);
-                       }));
+// It may not have heard yet which number it has; then it is asked again.
+void JobMaster::State::open_again(ServerId id, const OpenJob& job, uint32_t tries,
+                                  const ServerAdminPort::Done& done) {
+  admin(id)->open_job(job, guard([this, id, job, tries, done](const Status& status) {
+                        const bool again = status.code() == Code::kUnavailable &&
+                                           !servers_[id].gone && tries < kOpensMax;
+                        if (!again) return done(status);
+                        executor_->post(kOpenAgainNs, guard([this, id, job, tries, done] {
+                                          open_again(id, job, tries + 1, done);
+                                        }));
+                      }));
 }
 
 // A server that comes while the job runs has nothing of it yet.
 void JobMaster::State::open_on(ServerId id) {
-  open_clean(id, open_job_of(id),
+  open_again(id, open_job_of(id), 0,
              guard([this, id, boot = servers_[id].info.boot](const Status& status) {
                opened_on(id, boot, status);
              }));
@@ -200,6 +211,7 @@ void JobMaster::State::lose_server(ServerId id, const std::string& why) {
   log_member("server_gone", entry.info.name, entry.info.boot, id);
   asks_lost(id);
   kick_asks();
+  opened_if(id);
   apply_scale();
 }
 

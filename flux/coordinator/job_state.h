@@ -187,7 +187,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void reach_standing();
   void ask_standing();
   void open_on(ServerId id);
-  void open_clean(ServerId id, OpenJob job, ServerAdminPort::Done done);
+  void open_again(ServerId id, const OpenJob& job, uint32_t tries,
+                  const ServerAdminPort::Done& done);
   void opened_on(ServerId id, uint64_t boot, const Status& status);
   void lose_server(ServerId id, const std::string& why);
   void check_servers();
@@ -278,6 +279,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   Status still_mine() const;  // asks the disk or etcd: through slowly()
   void folder_opened(Result<std::shared_ptr<Opened>> opened);
   void place_and_open();
+  void opened_if(ServerId id);
   void next_pass();
   Result<Geometry> pass_geometry(uint32_t pass, bool reopen, uint64_t adopted,
                                  std::string* note) const;
@@ -375,6 +377,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   TimeNs standing_due_ = 0;
   std::optional<ShardPlaces> places_;
   bool places_on_ = false;  // steps are carried out
+  std::set<ServerId> opening_;  // at a fresh start: asked to open the job
   TimeNs places_due_ = 0;   // a turn is posted for then
   std::vector<std::shared_ptr<Ask>> asks_;
   uint64_t epoch_changes_ = 0;
@@ -386,7 +389,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   uint64_t losses_ = 0;
   bool recount_ = false;
   std::set<ShardId> lost_since_save_;
-  uint32_t close_tries_ = 0;  // to close a pass of which a shard lacked something
+  uint32_t close_tries_ = 0;               // to close a pass of which a shard lacked something
   std::vector<SyncRounds::Voided> voids_;  // the latest, for primaries that were not there
 
   // take-over

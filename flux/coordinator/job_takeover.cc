@@ -66,6 +66,7 @@ void JobMaster::State::adopt() {
     ++holders;
     server.ready = true;
     places_->joined(id, server.info.name);
+    places_->draining(id, server.draining);
     for (const ShardState& state : server.held.shards)
       if (state.shard < plan_.all_shards) found[state.shard].emplace_back(id, state);
   }

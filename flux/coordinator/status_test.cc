@@ -12,6 +12,34 @@
 namespace flux {
 namespace {
 
+void add_servers(JobStatus* s) {
+  ServerStatus v;
+  v.id = 1;
+  v.name = "server-1";
+  v.host = "beta";
+  v.address = "tcp:10.0.0.2:7000";
+  v.pid = 77;
+  v.seen_s_ago = 0.5;
+  v.shards = 128;
+  v.backups = 127;
+  v.draining = true;
+  v.rss_bytes = 4096;
+  s->servers = {v};
+  s->shards = 264;
+  s->replicas = 2;
+  s->shards_without_backup = 9;
+  s->shards_unserved = 8;
+  s->moves = 7;
+  s->epoch_changes = 6;
+  s->servers_lost = 5;
+  s->failovers = 4;
+  s->failover_max_s = 0.75;
+  s->latest_failovers = {{"lost server-0: its connection is closed", 132, 0.25}};
+  s->taken_over = true;
+  s->wanted_workers = 3;
+  s->wanted_servers = 2;
+}
+
 JobStatus full_status() {
   JobStatus s;
   s.job = "ctr \"one\"\n\\";
@@ -67,31 +95,7 @@ JobStatus full_status() {
   w.report.stage_ns = {1, 2, 3, 4, 5, 6};
   w.report.waits = "pull from server 1 for 0.3 s";
   s.workers = {w};
-  ServerStatus v;
-  v.id = 1;
-  v.name = "server-1";
-  v.host = "beta";
-  v.address = "tcp:10.0.0.2:7000";
-  v.pid = 77;
-  v.seen_s_ago = 0.5;
-  v.shards = 128;
-  v.backups = 127;
-  v.draining = true;
-  v.rss_bytes = 4096;
-  s.servers = {v};
-  s.shards = 264;
-  s.replicas = 2;
-  s.shards_without_backup = 9;
-  s.shards_unserved = 8;
-  s.moves = 7;
-  s.epoch_changes = 6;
-  s.servers_lost = 5;
-  s.failovers = 4;
-  s.failover_max_s = 0.75;
-  s.latest_failovers = {{"lost server-0: its connection is closed", 132, 0.25}};
-  s.taken_over = true;
-  s.wanted_workers = 3;
-  s.wanted_servers = 2;
+  add_servers(&s);
   s.waits = {{"coordinator", "for 1 more server to join", 1.5, 28.5}};
   return s;
 }

@@ -239,6 +239,13 @@ void add_traffic_fields(Section* s) {
       .between(1, 64)
       .tried_as({"pushes_max", "push_ahead", "in_flight"});
   s->value<D>(
+       "replicas", [](D & d) -> auto& { return d.job.replicas; },
+       "Copies of every shard in a cluster, on different servers: with 2 a lost server costs "
+       "nothing, with 1 its shards go back to the last checkpoint and what they lack is trained "
+       "again. 0: 2 if there are at least two servers.")
+      .between(0, 2)
+      .tried_as({"replication", "copies", "backups", "replica"});
+  s->value<D>(
        "wire", [](D & d) -> auto& { return d.job.wire; },
        "Numbers on the wire between workers and servers: rows, gradients and dense weights. fp16 "
        "and bf16 halve the traffic; tables and optimizers stay fp32.")

@@ -57,6 +57,7 @@ struct CoordinatorArguments {
   std::string resume_command;
   std::string log;  // file for its lines with time and role; empty: <output>/cluster/logs
   int64_t supervisor = 0;
+  std::string etcd;  // endpoints: standbys wait until they lead
   std::string chaos, faults;
 };
 
@@ -122,6 +123,21 @@ struct DrillArguments {
   std::string job_log;  // file for the job's own output; empty: shown
 };
 
+// What an operator asks of a job that runs.
+struct DrainArguments {
+  TargetArguments target;
+  std::string node;
+};
+struct ScaleArguments {
+  TargetArguments target;
+  int64_t workers = -1, servers = -1;  // -1: no change
+};
+struct MoveArguments {
+  TargetArguments target;
+  uint32_t shard = 0;
+  std::string server;
+};
+
 struct CertsArguments {
   std::string out;
   std::string job = "flux";
@@ -163,6 +179,9 @@ int status_command(const StatusArguments& arguments);
 int logs_command(const LogsArguments& arguments);
 int stop_command(const StopArguments& arguments);
 int drill_command(const DrillArguments& arguments);
+int drain_command(const DrainArguments& arguments);
+int scale_command(const ScaleArguments& arguments);
+int move_command(const MoveArguments& arguments);
 int certs_command(const CertsArguments& arguments);
 int gen_criteo_command(const GenArguments& arguments);
 

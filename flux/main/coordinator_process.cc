@@ -1,6 +1,9 @@
 // `flux coordinator`: one loop with the job's master, its listener and its console; HTTP beside it.
 #include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +19,7 @@
 #include "flux/coordinator/coordinator_service.h"
 #include "flux/coordinator/http_server.h"
 #include "flux/coordinator/job_master.h"
+#include "flux/election/open_election.h"
 #include "flux/main/cluster_folder.h"
 #include "flux/main/commands.h"
 #include "flux/main/job_console.h"
@@ -33,6 +37,7 @@ namespace flux {
 namespace {
 
 constexpr TimeNs kTick = 100 * kMillisecond;
+constexpr std::chrono::seconds kOperatorWait{5};
 constexpr TimeNs kLingerNs = 2 * kSecond;  // after the end, for members to hear of it
 
 // A server's admin port and the channel it goes over.
@@ -47,7 +52,7 @@ struct ReachedServer {
 class LoggedConsole final : public JobEvents {
  public:
   LoggedConsole(JobConsoleOptions options, RoleLog* log)
-      : console_(std::move(options)), log_(log) {}
+      : console_(options), output_(options.output), log_(log) {}
   void say(const std::string& line) override {
     console_.say(line);
     log_->say(line);
@@ -62,10 +67,19 @@ class LoggedConsole final : public JobEvents {
     console_.training(on, before, total);
   }
   void saved() override { console_.saved(); }
+  // The supervisor reads it.
+  void wanted(int64_t workers, int64_t servers) override {
+    WantedRoles roles;
+    if (workers >= 0) roles.workers = static_cast<uint32_t>(workers);
+    if (servers >= 0) roles.servers = static_cast<uint32_t>(servers);
+    const Status written = ClusterFolder(output_).write_wanted(roles);
+    if (!written.is_ok()) say("warning: " + written.message());
+  }
   JobConsole* console() { return &console_; }
 
  private:
   JobConsole console_;
+  std::string output_;
   RoleLog* log_;
 };
 
@@ -101,10 +115,25 @@ class CoordinatorProcess {
                      arguments_.job.job);
     FLUX_RETURN_IF_ERROR(absolute_paths(&job));
     FLUX_ASSIGN_OR_RETURN(role_, open_role_job(std::move(job)));
+    if (!arguments_.etcd.empty()) FLUX_RETURN_IF_ERROR(win_election());
     FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(role_.job.output));
     FLUX_RETURN_IF_ERROR(check_data());
     folder_.emplace(role_.job.output);
     return log_.open(arguments_.log.empty() ? folder_->log_of("coordinator") : arguments_.log);
+  }
+
+  // A standby waits here until it leads; it holds nothing meanwhile.
+  Status win_election() {
+    ElectionSetup setup;
+    setup.files = &real_files();
+    setup.output = role_.job.output;
+    setup.job = role_.job.name;
+    setup.etcd = arguments_.etcd;
+    FLUX_ASSIGN_OR_RETURN(election_, open_election(setup));
+    election_->announce({default_name("coordinator"), random_id(), arguments_.listen, ""});
+    fmt::print("coordinator of {}: a candidate at {}\n", role_.job.name, arguments_.etcd);
+    std::fflush(stdout);
+    return election_->campaign(stop_);
   }
 
   // A mistyped file name is said before anything is started or waited for.
@@ -131,6 +160,7 @@ class CoordinatorProcess {
   Status make_master() {
     const Job& job = role_.job;
     FLUX_ASSIGN_OR_RETURN(JobPlan plan, make_plan(role_, spec_, worker_threads(job, -1)));
+    plan.replicas = job.replicas != 0 ? job.replicas : servers() >= 2 ? 2 : 1;
     JobConsoleOptions shown;
     shown.terminal = ::isatty(STDOUT_FILENO) != 0;
     shown.output = job.output;
@@ -151,6 +181,7 @@ class CoordinatorProcess {
     options.workers_wanted = arguments_.workers;
     options.fresh = arguments_.fresh;
     options.incarnation = random_id();
+    options.election = election_.get();
     const auto reach = [this](const std::string& address) { return reach_server(address); };
     master_ = std::make_unique<JobMaster>(std::move(plan), options, &loop_, &offload_,
                                           &real_files(), reach, events_.get());
@@ -214,6 +245,15 @@ class CoordinatorProcess {
       http_stop_ = true;
     };
     hooks.logs = [this] { return log_.latest(); };
+    hooks.operators.drain = [this](const std::string& node) {
+      return on_loop([this, node] { return master_->drain(node); });
+    };
+    hooks.operators.scale = [this](int64_t workers, int64_t servers) {
+      return on_loop([this, workers, servers] { return master_->scale(workers, servers); });
+    };
+    hooks.operators.move = [this](uint32_t shard, const std::string& server) {
+      return on_loop([this, shard, server] { return master_->move(shard, server); });
+    };
     snapshot_ = master_->status();
     FLUX_ASSIGN_OR_RETURN(http_, HttpServer::start(options, hooks));
     log_.say("status at " + http_->url());
@@ -225,6 +265,16 @@ class CoordinatorProcess {
                                servers() == 1 ? "" : "s",
                                JobMasterOptions().servers_deadline_ns / kSecond));
     return Status::ok();
+  }
+
+  // From a thread of the HTTP server: the master lives on the loop.
+  Status on_loop(const std::function<Status()>& ask) {
+    const auto answer = std::make_shared<std::promise<Status>>();
+    auto told = answer->get_future();
+    loop_.post(0, [answer, ask] { answer->set_value(ask()); });
+    if (told.wait_for(kOperatorWait) != std::future_status::ready)
+      return error(Code::kUnavailable, "the coordinator is busy; ask again");
+    return told.get();
   }
 
   Status leave_record() {
@@ -274,6 +324,7 @@ class CoordinatorProcess {
   JobSpec spec_;
   RoleJob role_;
   SecurityOptions security_;
+  std::unique_ptr<Election> election_;  // null: terms are files in the output folder
   std::unique_ptr<OutputLock> lock_;
   std::optional<ClusterFolder> folder_;
   IoLoop loop_;

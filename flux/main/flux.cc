@@ -75,6 +75,9 @@ struct Arguments {
   StatusArguments status;
   LogsArguments logs;
   StopArguments stop;
+  DrainArguments drain;
+  ScaleArguments scale;
+  MoveArguments move;
   DrillArguments drill;
   CertsArguments certs;
 };
@@ -162,6 +165,8 @@ void add_coordinator(CLI::App* app, Arguments* a, int* exit_code) {
   command->add_flag("--fresh", to->fresh, "forget what an earlier run left in the output folder");
   command->add_option("--summary", to->summary, "write the end's figures as JSON to this file");
   command->add_option("--log", to->log, "file for its log")->group("");
+  command->add_option("--etcd", to->etcd,
+                      "endpoints of an etcd: wait as a standby until this one leads");
   command->add_option("--supervisor", to->supervisor, "who started it")->group("");
   command->add_option("--resume-command", to->resume_command, "how to go on")->group("");
   command->add_option("--chaos", to->chaos, "faults of the network, for tests")->group("");
@@ -240,6 +245,27 @@ void add_watchers(CLI::App* app, Arguments* a, int* exit_code) {
   certs->add_option("--days", a->certs.days, "how long they are good")
       ->check(CLI::Range(1U, 3650U));
   certs->callback([=] { *exit_code = certs_command(a->certs); });
+}
+
+void add_operators(CLI::App* app, Arguments* a, int* exit_code) {
+  CLI::App* drain = app->add_subcommand("drain", "move everything off a server, or end a worker");
+  add_target(drain, &a->drain.target);
+  drain->add_option("node", a->drain.node, "its name: server-1, worker-0")->required();
+  drain->callback([=] { *exit_code = drain_command(a->drain); });
+
+  CLI::App* scale = app->add_subcommand("scale", "change how many workers and servers a job has");
+  add_target(scale, &a->scale.target);
+  scale->add_option("--workers", a->scale.workers, "how many there are to be")
+      ->check(CLI::Range(0, 4096));
+  scale->add_option("--servers", a->scale.servers, "how many there are to be")
+      ->check(CLI::Range(1, 4096));
+  scale->callback([=] { *exit_code = scale_command(a->scale); });
+
+  CLI::App* move = app->add_subcommand("move", "put the primary of a shard on a server");
+  add_target(move, &a->move.target);
+  move->add_option("shard", a->move.shard, "its number")->required();
+  move->add_option("server", a->move.server, "name of the server")->required();
+  move->callback([=] { *exit_code = move_command(a->move); });
 }
 
 void add_drill_faults(CLI::App* drill, DrillArguments* to) {
@@ -365,6 +391,7 @@ int run_main(int argc, char** argv) {
   add_coordinator(&app, &arguments, &exit_code);
   add_server_and_worker(&app, &arguments, &exit_code);
   add_watchers(&app, &arguments, &exit_code);
+  add_operators(&app, &arguments, &exit_code);
   add_drill(&app, &arguments, &exit_code);
   add_data(&app, &arguments, &exit_code);
   add_sim(&app, &arguments, &exit_code);

@@ -165,6 +165,8 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   plan.checkpoint_every_s = job.checkpoint_every_s;
   plan.checkpoint_keep = job.checkpoint_keep;
   plan.key_per_example = job.data.key_per_example;
+  plan.skip_limit = job.skip_limit;
+  plan.lr = job.on_workers_change;
   plan.slots = feature_counts(job.data).slots;
   plan.has_test = !job.test.empty();
   const auto shared = std::make_shared<const Job>(job);

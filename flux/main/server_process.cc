@@ -103,7 +103,7 @@ class ServerProcess {
     FLUX_ASSIGN_OR_RETURN(channel_, open_coordinator(&loop_, arguments_.coordinator, caller));
     RetryOptions once;  // the member asks again
     once.try_timeout_ns = kTryNs;
-    once.deadline_ns = 0;
+    once.tries_max = 1;
     registry_ = std::make_unique<RemoteRegistry>(channel_.channel.get(), &loop_, random_id(), once);
     ServerMemberOptions options;
     options.coordinator = arguments_.coordinator;

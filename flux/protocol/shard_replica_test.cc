@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -265,6 +266,45 @@ TEST(ShardReplica, DecodesWhatItEncodesAndNothingElse) {
       ASSERT_EQ(encoded(other.value()), bad.substr(0, in.offset())) << bit;
     }
   }
+}
+
+TEST(ShardReplica, AFollowerTakesWhatIsNextAndNothingElse) {
+  ShardReplica r = replica();
+  const uint64_t head = r.op();
+  EXPECT_EQ(r.judge_follow(kEpoch, head + 1), FollowAnswer::kNotFollower) << "a primary";
+  EXPECT_EQ(r.judge_follow({3, 4}, head + 1), FollowAnswer::kOlderEpoch);
+  for (const ReplicaRole role : {ReplicaRole::kBackup, ReplicaRole::kLearner}) {
+    r.set_role(role);
+    EXPECT_EQ(r.judge_follow(kEpoch, head + 1), FollowAnswer::kApply);
+    EXPECT_EQ(r.judge_follow(kEpoch, head), FollowAnswer::kHave);
+    EXPECT_EQ(r.judge_follow(kEpoch, 1), FollowAnswer::kHave);
+    EXPECT_EQ(r.judge_follow(kEpoch, head + 2), FollowAnswer::kHold);
+    EXPECT_EQ(r.judge_follow({3, 4}, head + 1), FollowAnswer::kOlderEpoch);
+    EXPECT_EQ(r.judge_follow({3, 6}, head + 1), FollowAnswer::kNewerEpoch);
+  }
+  EXPECT_EQ(r.judge(claim({batch(0, 2)}), kEpoch).answer, Answer::kNotServing);
+  EXPECT_EQ(r.judge_forwarded(claim({batch(0, 2)})), Answer::kApplied);
+  EXPECT_EQ(r.judge_forwarded(claim({batch(0, 1)})), Answer::kDuplicate);
+  EXPECT_EQ(r.judge_forwarded(claim({batch(0, 1), batch(0, 2)})), Answer::kPartial);
+  EXPECT_EQ(r.judge_forwarded(claim({})), Answer::kMalformed);
+  PushClaim other = claim({batch(0, 2)});
+  other.incarnation += 1;
+  EXPECT_EQ(r.judge_forwarded(other), Answer::kStaleIncarnation);
+}
+
+TEST(ShardReplica, RemembersTheHashesOfItsLastOperations) {
+  ShardReplica r = replica();
+  std::map<uint64_t, uint64_t> hashes = {{r.op(), r.stream_hash()}};
+  for (uint32_t i = 0; i < 100; ++i) {
+    r.commit(claim({batch(10 + i / 4, i % 4)}), i);
+    hashes[r.op()] = r.stream_hash();
+  }
+  for (const auto& [op, hash] : hashes) {
+    EXPECT_TRUE(r.agrees(op, hash)) << op;
+    EXPECT_EQ(r.agrees(op, hash + 1), op + 64 <= r.op())
+        << op << ": what is long past is not known";
+  }
+  EXPECT_TRUE(r.agrees(r.op() + 1, 5)) << "what has not come";
 }
 
 }  // namespace

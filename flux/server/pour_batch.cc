@@ -10,16 +10,16 @@ PourBatch::PourBatch(Replicator* replicator, std::span<const uint32_t> dims, uin
       all_shards_(all_shards),
       merger_(dims) {}
 
-PourBatch::Group* PourBatch::group(const PushClaim& claim, uint64_t examples, ShardId shard) {
+PourBatch::Group* PourBatch::group(const PushClaim& claim, Weight weight, ShardId shard) {
   for (Group& known : groups_)
     if (known.claim.ids == claim.ids && known.claim.geometry == claim.geometry &&
-        known.examples == examples && known.last < shard) {
+        known.weight == weight && known.last < shard) {
       known.last = shard;
       return &known;
     }
   Group& made = groups_.emplace_back(replicator_);
   made.claim = claim;
-  made.examples = examples;
+  made.weight = weight;
   made.last = shard;
   made.memory->begin.assign(sparse_shards_ + 1, 0);
   made.memory->tables.resize(dims_.size());
@@ -27,8 +27,8 @@ PourBatch::Group* PourBatch::group(const PushClaim& claim, uint64_t examples, Sh
   return &made;
 }
 
-Outbox* PourBatch::add_rows(const PushClaim& claim, uint64_t examples, ShardId shard) {
-  Group* to = group(claim, examples, shard);
+Outbox* PourBatch::add_rows(const PushClaim& claim, Weight weight, ShardId shard) {
+  Group* to = group(claim, weight, shard);
   Memory& memory = *to->memory;
   for (; to->filled < shard; ++to->filled)
     memory.begin[to->filled + 1] = static_cast<uint32_t>(memory.keys.size());
@@ -43,9 +43,8 @@ Outbox* PourBatch::add_rows(const PushClaim& claim, uint64_t examples, ShardId s
   return &to->outbox;
 }
 
-Outbox* PourBatch::add_dense(const PushClaim& claim, uint64_t examples, ShardId shard,
-                             size_t floats) {
-  Group* to = group(claim, examples, shard);
+Outbox* PourBatch::add_dense(const PushClaim& claim, Weight weight, ShardId shard, size_t floats) {
+  Group* to = group(claim, weight, shard);
   to->memory->dense[shard - sparse_shards_].assign(merger_.dense(), merger_.dense() + floats);
   return &to->outbox;
 }
@@ -61,7 +60,8 @@ void PourBatch::send() {
       memory.dense_list.push_back(part.empty() ? nullptr : part.data());
     ReplicateRequest request;
     request.push.claim = one.claim;
-    request.push.examples = one.examples;
+    request.push.examples = one.weight.examples;
+    request.push.lr_scale = one.weight.lr_scale;
     request.push.keys = {memory.keys.data(), memory.begin.data()};
     request.push.counts = memory.counts.data();
     request.push.tables = memory.table_list;

@@ -23,8 +23,13 @@ class PourBatch {
 
   SyncMerger& merger() { return merger_; }
   // What the merger holds was applied to this shard. Returns where its forwards go.
-  Outbox* add_rows(const PushClaim& claim, uint64_t examples, ShardId shard);
-  Outbox* add_dense(const PushClaim& claim, uint64_t examples, ShardId shard, size_t floats);
+  struct Weight {
+    uint64_t examples = 0;
+    float lr_scale = 1;
+    bool operator==(const Weight&) const = default;
+  };
+  Outbox* add_rows(const PushClaim& claim, Weight weight, ShardId shard);
+  Outbox* add_dense(const PushClaim& claim, Weight weight, ShardId shard, size_t floats);
   // With no lock held.
   void send();
 
@@ -38,13 +43,13 @@ class PourBatch {
   struct Group {
     explicit Group(Replicator* replicator) : outbox(replicator) {}
     PushClaim claim;
-    uint64_t examples = 0;
+    Weight weight;
     ShardId last = 0;
     uint32_t filled = 0;  // begin[0..filled] is final
     std::shared_ptr<Memory> memory = std::make_shared<Memory>();
     Outbox outbox;
   };
-  Group* group(const PushClaim& claim, uint64_t examples, ShardId shard);
+  Group* group(const PushClaim& claim, Weight weight, ShardId shard);
 
   Replicator* replicator_;
   std::span<const uint32_t> dims_;

@@ -1,5 +1,6 @@
 // The verb push in sync mode: a push waits at each shard until its step is complete; whoever
 // completes it applies the merged step and answers everybody. Also what completes steps otherwise.
+#include "flux/api/lr_scale.h"
 #include "flux/server/pour_batch.h"
 #include "flux/server/server.h"
 
@@ -124,16 +125,22 @@ uint64_t Server::apply_pour(ShardSlot* slot, const SyncPour& pour, PourBatch* ba
   const bool followed = slot->backup.peer || slot->learner.peer;
   SyncMerger& merger = batch->merger();
   uint64_t examples = 0;
-  for (const SyncPour::Share& share : pour.shares) examples += share.examples;
+  LrScaleMean mean;
+  for (const SyncPour::Share& share : pour.shares) {
+    examples += share.examples;
+    mean.add(request_of(share).lr_scale, share.examples);
+  }
+  const float scale = mean.value();
   if (slot->rows.dense) {
     const uint64_t size = dense_size(id);
     merger.begin_dense(size);
     for (const SyncPour::Share& share : pour.shares)
       merger.add_dense(dense_of(request_of(share), id), share.weight);
-    slot->rows.dense->push(merger.dense(), examples);
-    const uint64_t op = slot->replica.commit(pour.claim, merger.dense_hash());
+    slot->rows.dense->push(merger.dense(), examples, scale);
+    const uint64_t op = slot->replica.commit(pour.claim, with_lr_scale(merger.dense_hash(), scale));
     if (followed)
-      forward_last(slot, size * sizeof(float), batch->add_dense(pour.claim, examples, id, size));
+      forward_last(slot, size * sizeof(float),
+                   batch->add_dense(pour.claim, {examples, scale}, id, size));
     return op;
   }
   size_t keys_max = 0;
@@ -149,12 +156,15 @@ uint64_t Server::apply_pour(ShardSlot* slot, const SyncPour& pour, PourBatch* ba
                     request.counts + begin, request.tables, begin, share.weight);
   }
   for (size_t t = 0; t < slot->rows.tables.size() && keys_max > 0; ++t)
-    slot->rows.tables[t].push(merger.keys(), merger.table(t), merger.counts());
-  const uint64_t op = slot->replica.commit(pour.claim, merger.rows_hash());
+    slot->rows.tables[t].push(merger.keys(), merger.table(t), merger.counts(), scale);
+  const bool empty = merger.keys().empty();
+  const uint64_t op = slot->replica.commit(
+      pour.claim, empty ? merger.rows_hash() : with_lr_scale(merger.rows_hash(), scale));
   if (followed) {
     uint64_t row = sizeof(Key) + sizeof(uint32_t);
     for (const uint32_t dim : dims_) row += dim * sizeof(float);
-    forward_last(slot, merger.keys().size() * row, batch->add_rows(pour.claim, examples, id));
+    forward_last(slot, merger.keys().size() * row,
+                 batch->add_rows(pour.claim, {examples, scale}, id));
   }
   return op;
 }

@@ -141,6 +141,47 @@ TEST(ReplicaRules, DroppingTheBackupVoidsWhatWaitsForIt) {
   EXPECT_TRUE(primary->suspects().empty());
 }
 
+TEST(ReplicaRules, WhatIsSentAgainHasTheEpochOfThatMoment) {
+  TestCluster cluster;
+  cluster.add_pair();
+  Server* primary = cluster.servers[0].get();
+  cluster.cut(0, 1);
+  Pushed push(1, 0, *primary);
+  push.send(primary);
+  ASSERT_TRUE(primary->assign(TestCluster::all(ReplicaRole::kPrimary, 1, {1, 2})).is_ok());
+  ASSERT_TRUE(cluster.servers[1]
+                  ->assign(TestCluster::all(ReplicaRole::kBackup, kNoServer, {1, 2}))
+                  .is_ok());
+  EXPECT_FALSE(push.confirmed.has_value()) << "the same backup: nothing is void";
+  cluster.cuts.clear();
+  cluster.clock.run_for(kSecond);
+  EXPECT_TRUE(push.replicated());
+  EXPECT_TRUE(equal_replicas(*primary, *cluster.servers[1], kAll));
+}
+
+TEST(ReplicaRules, TheWordOfAFormerBackupCountsForNothing) {
+  TestCluster cluster;
+  cluster.faults.delay_max = 20 * kMillisecond;
+  cluster.add_pair();
+  cluster.add({});
+  Server* primary = cluster.servers[0].get();
+  Pushed push(1, 0, *primary);
+  push.send(primary);
+  const uint64_t head = primary->state(0).op;
+  ASSERT_TRUE(cluster.clock.run_until([&] { return cluster.servers[1]->state(10).op == head; }));
+  ASSERT_FALSE(push.confirmed.has_value()) << "its answer is on the way";
+  ASSERT_TRUE(primary->assign(TestCluster::all(ReplicaRole::kPrimary, 2, {1, 2})).is_ok());
+  ASSERT_TRUE(push.confirmed.has_value());
+  EXPECT_EQ(push.confirmed->code(), Code::kStale);
+  cluster.clock.run_for(kSecond);
+  EXPECT_EQ(primary->state(0).replicated, 0U) << "the new one has nothing";
+  EXPECT_EQ(primary->state(0).backup, 2U);
+  push.send(primary);
+  cluster.clock.run_for(kSecond);
+  EXPECT_TRUE(all_are(push.answers, 11, Answer::kDuplicate));
+  EXPECT_FALSE(push.replicated());
+}
+
 TEST(ReplicaRules, VerbsThatWaitHaveAnEnd) {
   TestCluster cluster;
   cluster.faults.delay_max = kMillisecond;
@@ -343,148 +384,6 @@ TEST(ReplicaRules, ForwardsThatNoHonestServerSends) {
   bad.push.shards = far;
   EXPECT_EQ(code(bad), Code::kInvalid);
   EXPECT_EQ(backup->diverged(), 0U);
-}
-
-TEST(ReplicaRules, CopiesThatCannotBeUsed) {
-  TestCluster cluster;
-  cluster.add(TestCluster::all(ReplicaRole::kPrimary));
-  cluster.add({});
-  cluster.open(0);
-  Server* primary = cluster.servers[0].get();
-  Server* other = cluster.servers[1].get();
-  Pushed(1, 0, *primary).send(primary);
-  const std::string bytes = encode_shard(primary->image(2));
-  const auto install = [&](const InstallRequest& request) {
-    Status status(Code::kIo, "not answered");
-    other->install(request, [&](const Status& s) { status = s; });
-    return status.code();
-  };
-  InstallRequest whole;
-  whole.incarnation = kLife;
-  whole.shard = 2;
-  whole.epoch = {1, 1};
-  whole.copy = 50;
-  whole.op = primary->state(2).op;
-  whole.bytes = std::as_bytes(std::span(bytes));
-  InstallRequest bad = whole;
-  bad.part = 1;
-  EXPECT_EQ(install(bad), Code::kInvalid);
-  bad = whole;
-  bad.shard = 11;
-  EXPECT_EQ(install(bad), Code::kInvalid);
-  bad = whole;
-  bad.incarnation = 1;
-  EXPECT_EQ(install(bad), Code::kStale);
-  bad = whole;
-  bad.copy = 10;
-  bad.op += 1;
-  EXPECT_EQ(install(bad), Code::kCorrupt) << "not what it says";
-  bad = whole;
-  bad.copy = 11;
-  bad.shard = 3;
-  EXPECT_EQ(install(bad), Code::kCorrupt) << "another shard";
-  std::string broken = bytes;
-  broken[broken.size() / 2] ^= 1;
-  bad = whole;
-  bad.copy = 12;
-  bad.bytes = std::as_bytes(std::span(broken));
-  EXPECT_EQ(install(bad), Code::kCorrupt);
-  EXPECT_FALSE(other->state(2).complete);
-  // Two parts, the second one first, and twice.
-  InstallRequest part = whole;
-  part.copy = 20;
-  part.parts = 2;
-  part.part = 1;
-  part.bytes = whole.bytes.subspan(100);
-  EXPECT_EQ(install(part), Code::kOk);
-  EXPECT_EQ(install(part), Code::kOk);
-  EXPECT_FALSE(other->state(2).complete);
-  InstallRequest late = part;
-  late.copy = 19;
-  EXPECT_EQ(install(late), Code::kStale) << "a part of the copy before";
-  part.part = 0;
-  part.bytes = whole.bytes.first(100);
-  EXPECT_EQ(install(part), Code::kOk);
-  EXPECT_EQ(install(part), Code::kOk) << "the answer was lost";
-  EXPECT_TRUE(other->state(2).complete);
-  EXPECT_EQ(other->state(2).role, ReplicaRole::kLearner);
-  EXPECT_TRUE(equal_replicas(*primary, *other, {2}));
-  EXPECT_EQ(other->state(2).stream_hash, primary->state(2).stream_hash);
-}
-
-TEST(ReplicaRules, ACopyToNobodyEnds) {
-  TestCluster cluster;
-  cluster.faults.delay_max = kMillisecond;
-  cluster.add(TestCluster::all(ReplicaRole::kPrimary));
-  cluster.add({});
-  cluster.open(0);
-  Server* primary = cluster.servers[0].get();
-  cluster.kill(1);
-  std::optional<Status> end;
-  primary->copy(primary->primaries(), 1, "1", [&](const auto& r) { end = r.status(); });
-  for (int i = 0; i < 40 && !end; ++i) {
-    primary->heard_coordinator();
-    cluster.clock.run_for(kSecond);
-  }
-  ASSERT_TRUE(end.has_value());
-  EXPECT_EQ(end->code(), Code::kUnavailable);
-  Pushed push(1, 0, *primary);
-  push.send(primary);
-  EXPECT_TRUE(push.replicated());
-  EXPECT_EQ(primary->forwards_open(), 0U) << "nobody follows any more";
-  primary->copy(primary->primaries(), 0, "0", [&](const auto& r) { end = r.status(); });
-  EXPECT_EQ(end->code(), Code::kInvalid) << "to itself";
-  AdminCall wrong = primary->primaries();
-  wrong.epochs[0].n += 1;
-  primary->copy(wrong, 1, "1", [&](const auto& r) { end = r.status(); });
-  EXPECT_EQ(end->code(), Code::kUnavailable);
-}
-
-// A step is poured on the primary and forwarded as the merged push that it is.
-TEST(ReplicaRules, SyncStepsAreForwardedMerged) {
-  TestCluster cluster;
-  cluster.faults = {2 * kMillisecond, 0.1, 0.1, 300 * kMillisecond};
-  cluster.add_pair();
-  Server* primary = cluster.servers[0].get();
-  const uint64_t before = cluster.messages;
-  std::vector<std::unique_ptr<Pushed>> pushes;
-  for (uint32_t n = 0; n < 4; ++n) {
-    SyncStep step{1, n, {}, 30};
-    for (uint32_t m = 0; m < 3; ++m) step.ids.push_back({{0, 0, 0, m}, static_cast<uint8_t>(n), 4});
-    for (uint32_t m = 0; m < 3; ++m) {
-      pushes.push_back(std::make_unique<Pushed>(n * 10 + m, m * 4 + n, *primary));
-      pushes.back()->data.request.step = &step;
-      Pushed* push = pushes.back().get();
-      primary->push(push->data.request, [push, primary](const PushReply& reply) {
-        for (const ShardAnswer& a : reply.answers) push->answers.push_back(a.answer);
-        push->receipt = reply.receipt;
-        primary->confirm(kLife, reply.receipt, [push](const Status& s) { push->confirmed = s; });
-      });
-      EXPECT_EQ(push->answers.empty(), m < 2);
-    }
-    for (size_t i = pushes.size() - 3; i < pushes.size(); ++i) {
-      EXPECT_TRUE(all_are(pushes[i]->answers, 11, Answer::kApplied));
-      EXPECT_NE(pushes[i]->receipt, 0U);
-      EXPECT_FALSE(pushes[i]->confirmed.has_value());
-    }
-    cluster.clock.run_for(kMillisecond);
-  }
-  EXPECT_EQ(cluster.messages - before, 4U) << "one for each step";
-  ASSERT_TRUE(cluster.clock.run_until([&] {
-    return std::all_of(pushes.begin(), pushes.end(), [](const auto& p) { return p->replicated(); });
-  }));
-  EXPECT_TRUE(equal_replicas(*primary, *cluster.servers[1], kAll));
-  EXPECT_EQ(counts_of(*cluster.servers[1], kAll), counts_of(pushes));
-  // What waits when the configuration changes is sent back, and goes on at the new primary.
-  Pushed waiting(99, 16, *primary);
-  const SyncStep step{2, 0, {waiting.id, test_batch(20)}, 20};
-  waiting.data.request.step = &step;
-  std::vector<Answer> answers;
-  primary->push(waiting.data.request, [&](const PushReply& reply) {
-    for (const ShardAnswer& a : reply.answers) answers.push_back(a.answer);
-  });
-  ASSERT_TRUE(primary->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {1, 2})).is_ok());
-  EXPECT_TRUE(all_are(answers, 11, Answer::kNotServing));
 }
 
 }  // namespace

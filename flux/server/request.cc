@@ -3,6 +3,7 @@
 // key that is to be written, because one in the wrong shard would spoil its checkpoint for ever.
 #include <algorithm>
 
+#include "flux/api/lr_scale.h"
 #include "flux/base/hash.h"
 #include "flux/base/key.h"
 #include "flux/server/server.h"
@@ -34,6 +35,7 @@ const float* Server::dense_of(const PushRequest& request, ShardId id) const {
 
 bool Server::gradient_is_good(const PushRequest& request, ShardId id) const {
   if (request.claim.verdict != Verdict::kApplied) return true;  // it has none
+  if (!is_lr_scale(request.lr_scale)) return false;
   if (is_dense(id)) return dense_of(request, id) != nullptr;
   if (!keys_are_good(request.keys, id)) return false;
   if (request.keys.begin[id] == request.keys.begin[id + 1]) return true;
@@ -53,7 +55,9 @@ uint64_t Server::gradient_bytes(const PushRequest& request, ShardId id) const {
 
 uint64_t Server::payload_hash(const PushRequest& request, ShardId id) const {
   if (request.claim.verdict != Verdict::kApplied) return 0;
-  if (is_dense(id)) return hash_bytes(dense_of(request, id), dense_size(id) * sizeof(float));
+  if (is_dense(id))
+    return with_lr_scale(hash_bytes(dense_of(request, id), dense_size(id) * sizeof(float)),
+                         request.lr_scale);
   const uint32_t begin = request.keys.begin[id];
   const uint32_t n = request.keys.begin[id + 1] - begin;
   if (n == 0) return 0;
@@ -62,7 +66,7 @@ uint64_t Server::payload_hash(const PushRequest& request, ShardId id) const {
   for (size_t t = 0; t < dims_.size(); ++t)
     h = hash_bytes(request.tables[t] + static_cast<size_t>(begin) * dims_[t],
                    static_cast<size_t>(n) * dims_[t] * sizeof(float), h);
-  return h;
+  return with_lr_scale(h, request.lr_scale);
 }
 
 namespace {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,6 +28,7 @@
 #include "flux/api/server.h"
 #include "flux/api/server_admin.h"
 #include "flux/base/executor.h"
+#include "flux/base/hash.h"
 #include "flux/base/status.h"
 #include "flux/checkpoint/shard_file.h"
 #include "flux/optimizer/optimizer.h"
@@ -36,6 +38,11 @@
 #include "flux/storage/files.h"
 
 namespace flux {
+
+// A payload's hash with the scale of its learning rate; nothing changes where that is 1.
+inline uint64_t with_lr_scale(uint64_t hash, float scale) {
+  return scale == 1 ? hash : hash_pair(hash, std::bit_cast<uint32_t>(scale));
+}
 
 struct ServerOptions {
   uint32_t shards = 256;  // sparse shards, 1..65536

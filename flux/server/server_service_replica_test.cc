@@ -281,7 +281,7 @@ TEST_F(ReplicatedService, OlderTermsAndOtherServersAreRefused) {
   EXPECT_TRUE(nodes_[1]->jobs().all().empty());
   nodes_[1]->service().set_self(7);
   RemoteAdminOptions once;
-  once.slow.deadline_ns = 0;
+  once.slow.tries_max = 1;
   RemoteAdmin hasty(coordinators_[1].get(), &loop_, 9, once);
   OpenJob job{"job", {}, kLife, 1, 1, {}};
   EXPECT_EQ(wait<Status>([&](auto done) { hasty.open_job(job, std::move(done)); }).code(),

@@ -99,8 +99,12 @@ class World : public JobEvents {
   void drive_server(TestServer* s) {
     if (!master) return;
     if (s->id == kNoServer) {
-      master->join(s->info(), [s](const Result<ServerJoinReply>& r) {
+      master->join(s->info(), [this, s](const Result<ServerJoinReply>& r) {
         if (r.is_ok()) s->id = r.value().server;
+        if (r.status().code() == Code::kStale && s->alive()) {
+          *s->clock.alive = false;
+          servers.start(s->name);
+        }
       });
       return;
     }

@@ -478,5 +478,123 @@ TEST_F(JobMasterTest, AWorkerWithAnotherModelIsRefusedWithTheDifference) {
   EXPECT_NE(said_.find("refused w9"), std::string::npos);
 }
 
+TEST_F(JobMasterTest, AServerThatDiesWhileItOpensTheJobIsNotWaitedFor) {
+  plan_.replicas = 2;
+  begin(false);
+  for (TestServer* server : servers_.live())
+    master_->join(server->info(), [server](const Result<ServerJoinReply>& r) {
+      if (r.is_ok()) server->id = r.value().server;
+    });
+  clock_.advance(kMillisecond);  // they are asked to open it now
+  EXPECT_EQ(master_->status().state, "loading");
+  kill("server-1");
+  clock_.advance(100 * kMillisecond);
+  EXPECT_EQ(train_all(join("w0")), 5U * 2);
+  EXPECT_TRUE(ended_well()) << said_;
+}
+
+TEST_F(JobMasterTest, ABatchThatIsNotFiniteIsSkippedNamedAndCounted) {
+  plan_.skip_limit = 0.1;
+  begin();
+  const WorkerId w = join("w0");
+  const auto first = lease(w);
+  ASSERT_TRUE(first.is_ok());
+  const std::vector<BatchId> ids = batches(first.value().lease);
+  LeaseRequest request;
+  request.worker = w;
+  request.seq = ++seq_[{w, 0}];
+  request.refused = {{ids[0], "the loss is not a number"}, {ids[0], "again"}};
+  request.refused.push_back({{{9, 9, 9, 9}, 9, 9}, "of nobody"});
+  const auto second = ask(request);
+  ASSERT_TRUE(second.is_ok());
+  EXPECT_EQ(master_->status().batches_skipped, 1U);
+  LeaseAnswer rest = first.value();
+  rest.lease.skip_mask |= 1U << ids[0].batch;
+  std::vector<BatchId> done = train(rest);
+  const std::vector<BatchId> more = train(second.value());
+  done.insert(done.end(), more.begin(), more.end());
+  EXPECT_EQ(train_all(w, done), 5U * 2 - 1);
+  ASSERT_TRUE(ended_well()) << said_;
+  EXPECT_EQ(outcome_->passes[0].skipped_examples, 10U);
+  const auto skipped = real_files().read(plan_.output + "/skipped.tsv", 10000);
+  ASSERT_TRUE(skipped.is_ok());
+  EXPECT_NE(skipped.value().find("a.tsv:"), std::string::npos) << skipped.value();
+  EXPECT_NE(skipped.value().find("the loss is not a number"), std::string::npos);
+}
+
+TEST_F(JobMasterTest, TooManySkippedBatchesEndTheJobWithTheLastOne) {
+  plan_.skip_limit = 0;
+  begin();
+  const WorkerId w = join("w0");
+  LeaseRequest request;
+  request.worker = w;
+  request.refused = {{batches(lease(w).value().lease)[0], "a gradient is infinite"}};
+  request.seq = ++seq_[{w, 0}];
+  (void)ask(request);
+  ASSERT_TRUE(outcome_);
+  EXPECT_EQ(outcome_->status.code(), Code::kInvalid);
+  EXPECT_NE(outcome_->status.message().find("a gradient is infinite"), std::string::npos);
+}
+
+TEST_F(JobMasterTest, TheLearningRateFollowsTheWorkers) {
+  plan_.lr = {"linear", 1, 0};
+  begin();
+  const WorkerId w = join("w0");
+  EXPECT_EQ(lease(w).value().lr_scale, 1.0F);
+  join("w1");
+  EXPECT_EQ(lease(w).value().lr_scale, 2.0F);
+}
+
+// Two members of a round; the coordinator is replaced; one of them comes back with its block, the
+// other does not: it is voided, and the round goes on without it.
+TEST_F(JobMasterTest, SyncRoundsAreAdoptedAndWhoDoesNotComeBackIsVoided) {
+  plan_.mode = "sync";
+  options_.member_lease_ns = kSecond;
+  begin();
+  const WorkerId a = join("a"), b = join("b");
+  auto held = std::make_shared<std::optional<LeaseAnswer>>();
+  LeaseRequest request;
+  request.worker = a;
+  request.seq = 1;
+  master_->lease(request, [held](const Result<LeaseAnswer>& r) {
+    if (r.is_ok()) *held = r.value();
+  });
+  ASSERT_TRUE(lease(b).is_ok() && held->has_value());
+  const uint64_t life = master_->status().incarnation;
+  const uint64_t old_round = (*held)->round.id;
+  start_master();
+  join_all();
+  clock_.advance(100 * kMillisecond);
+  keep_alive();
+  EXPECT_EQ(master_->status().incarnation, life) << said_;
+  JoinRequest again;
+  again.name = "a";
+  again.boot = 1;
+  again.incarnation = life;
+  HeldBlock block;
+  block.id = (*held)->lease.id;
+  block.round = (*held)->round;
+  again.held = {block};
+  WorkerId now = 0;
+  master_->join(again, [&](const Result<JoinReply>& r) { now = r.is_ok() ? r.value().worker : 0; });
+  clock_.advance(100 * kMillisecond);
+  ASSERT_NE(now, 0U) << said_;
+  EXPECT_EQ(master_->status().pending, 1U) << "its block is still its own";
+  for (int i = 0; i < 10; ++i) {
+    keep_alive();
+    master_->report(now, {}, [](const Result<ReportAnswer>&) {});
+    clock_.advance(200 * kMillisecond);
+  }
+  const auto done = train(**held);  // waits for nobody
+  ASSERT_EQ(done.size(), 2U);
+  const auto next = lease(now, done);
+  ASSERT_TRUE(next.is_ok()) << said_;
+  EXPECT_GT(next.value().round.id, old_round);
+  again.incarnation = life + 1;
+  Status status;
+  master_->join(again, [&](const Result<JoinReply>& r) { status = r.status(); });
+  EXPECT_EQ(status.code(), Code::kStale) << "of another life";
+}
+
 }  // namespace
 }  // namespace flux
