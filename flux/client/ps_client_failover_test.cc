@@ -1,0 +1,202 @@
+// PsClient when servers come and go, and the second acknowledgement.
+#include <thread>
+
+#include "flux/client/ps_client_fixture.h"
+
+namespace flux {
+namespace {
+
+TEST_F(PsClientTest, AppliedComesFirstAndReleasedWhenConfirmed) {
+  options_.session.pushes_max = 1;
+  PsClient one(options_, coordinator_.map(), reach(), coordinator_.fetch(), &executor_);
+  std::vector<std::string> told;
+  PushWork work;
+  work.ids = {{{0, 0, 0, 0}, 0, 32}};
+  work.applied = [&] { told.emplace_back("applied"); };
+  work.released = [&] { told.emplace_back("released"); };
+  one.push(work);
+  servers_[0].sent[0].answer(Answer::kApplied, 7);
+  EXPECT_FALSE(one.has_room());
+  servers_[1].sent[0].answer(Answer::kApplied, 7);
+  EXPECT_EQ(told, (std::vector<std::string>{"applied"}));
+  EXPECT_TRUE(one.has_room()) << "the bound of pushes counts what is not applied";
+  EXPECT_EQ(one.in_flight(), 1U);
+  EXPECT_EQ(one.unapplied(), 0U);
+  ASSERT_EQ(servers_[0].confirms.size(), 1U);
+  ASSERT_EQ(servers_[1].confirms.size(), 1U);
+  EXPECT_EQ(servers_[0].confirms[0].incarnation, 42U);
+  EXPECT_EQ(servers_[0].confirms[0].receipt, 7U);
+  EXPECT_EQ(one.waits_for_push(), "server 0");
+  servers_[0].confirms[0].done(Status::ok());
+  EXPECT_EQ(told.size(), 1U);
+  std::thread([&] { servers_[1].confirms[0].done(Status::ok()); }).join();
+  EXPECT_EQ(told.size(), 1U) << "carried over";
+  executor_.advance_to(0);
+  EXPECT_EQ(told, (std::vector<std::string>{"applied", "released"}));
+  EXPECT_EQ(one.in_flight(), 0U);
+}
+
+TEST_F(PsClientTest, AVoidReceiptIsPushedAgain) {
+  push(0);
+  servers_[1].sent[0].answer(Answer::kApplied);
+  servers_[0].sent[0].answer(Answer::kApplied, 7);
+  servers_[0].confirms[0].done(Status(Code::kUnavailable, "timed out"));
+  EXPECT_EQ(coordinator_.asked, 1) << "something is wrong there: the map is asked for at once";
+  executor_.advance_to(5);
+  ASSERT_EQ(servers_[0].confirms.size(), 2U) << "asked again";
+  servers_[0].confirms[1].done(Status(Code::kStale, "an epoch changed"));
+  EXPECT_EQ(servers_[0].sent.size(), 1U);
+  executor_.advance_to(50);
+  ASSERT_EQ(servers_[0].sent.size(), 2U);
+  servers_[0].sent[1].answer(Answer::kDuplicate, 8);
+  EXPECT_TRUE(released_.empty());
+  ASSERT_EQ(servers_[0].confirms.size(), 3U);
+  servers_[0].confirms[2].done(Status::ok());
+  EXPECT_EQ(released_.size(), 1U);
+}
+
+// A port that forwards, so that the test sees when the client lets go of it.
+class HeldPort final : public ServerPort {
+ public:
+  HeldPort(FakeServer* server, int* open) : server_(server), open_(open) { ++*open_; }
+  ~HeldPort() override {
+    // What ReachServer promises: calls end, their `done` is not called.
+    server_->sent.clear();
+    server_->asked.clear();
+    server_->confirms.clear();
+    --*open_;
+  }
+  void pull(const PullRequest& r, std::function<void(const PullReply&)> done) override {
+    server_->pull(r, std::move(done));
+  }
+  void push(const PushRequest& r, std::function<void(const PushReply&)> done) override {
+    server_->push(r, std::move(done));
+  }
+  void confirm(uint64_t incarnation, uint64_t receipt, std::function<void(Status)> done) override {
+    server_->confirm(incarnation, receipt, std::move(done));
+  }
+
+ private:
+  FakeServer* server_;
+  int* open_;
+};
+
+class FailoverTest : public PsClientTest {
+ protected:
+  FailoverTest() {
+    options_.pull_retry_ns = 10;
+    options_.pull_retry_max_ns = 40;
+    options_.session.answer_timeout_ns = 5000;
+    options_.session.timeout_max_ns = 5000;
+    options_.session.retry_ns = 10;
+    options_.session.retry_max_ns = 40;
+    options_.push_deadline_ns = 10000;
+    client_.emplace(
+        options_, coordinator_.map(),
+        [this](ServerId server, const std::string& address) -> std::shared_ptr<ServerPort> {
+          reached_.push_back(fmt::format("{} {}", server, address));
+          return std::make_shared<HeldPort>(&servers_[server], &open_);
+        },
+        coordinator_.fetch(), &executor_);
+  }
+  // Server 0 is lost; server 1 has everything.
+  void lose_server_0() {
+    coordinator_.now = {{1, 1, 1}, {{1, 2}, {1, 2}, {1, 1}}};
+    coordinator_.addresses[0] = "";
+    coordinator_.version = 2;
+  }
+  std::vector<std::string> reached_;
+  int open_ = 0;
+  std::vector<Status> done_;
+};
+
+TEST_F(FailoverTest, PortsAreMadeOnDemandAndDroppedWithTheirServer) {
+  EXPECT_TRUE(reached_.empty());
+  push(0);
+  EXPECT_EQ(reached_, (std::vector<std::string>{"0 here", "1 there"}));
+  servers_[0].sent[0].answer(Answer::kApplied);
+  servers_[1].sent[0].answer(Answer::kApplied);
+  push(1);
+  EXPECT_EQ(reached_.size(), 2U);
+  EXPECT_EQ(open_, 2);
+  lose_server_0();
+  client_->set_map(coordinator_.map());
+  executor_.advance_to(1);
+  EXPECT_EQ(open_, 1);
+  // An older map, from whoever still believes it, changes nothing.
+  coordinator_.now = {{0, 0, 1}, {{1, 1}, {1, 1}, {1, 1}}};
+  coordinator_.addresses[0] = "here";
+  coordinator_.version = 1;
+  client_->set_map(coordinator_.map());
+  executor_.advance_to(2);
+  EXPECT_EQ(open_, 1);
+  EXPECT_EQ(servers_[0].sent.size(), 0U);
+}
+
+// It hangs: no answer, no closed connection. The map says that it is gone.
+TEST_F(FailoverTest, CallsToAServerThatHangsAreAskedOfOthersAtOnce) {
+  push(0);
+  servers_[1].sent[0].answer(Answer::kApplied);
+  const uint32_t begin[] = {0, 0, 0};
+  client_->pull({nullptr, begin}, {}, gradient_,
+                [this](const Status& status) { done_.push_back(status); });
+  servers_[1].asked[0].done({});
+  servers_[1].asked.clear();
+  EXPECT_EQ(servers_[0].asked.size(), 1U);
+  lose_server_0();
+  client_->set_map(coordinator_.map());
+  ASSERT_EQ(servers_[1].sent.size(), 2U) << "the push follows its shards at once";
+  EXPECT_EQ(servers_[1].sent[1].shards, (std::vector<ShardId>{0, 1}));
+  EXPECT_EQ(servers_[1].sent[1].epochs, (std::vector<ShardEpoch>{{1, 2}, {1, 2}}));
+  servers_[1].sent[1].answer(Answer::kApplied);
+  EXPECT_TRUE(released_.empty()) << "the port of server 0 may still read";
+  executor_.advance_to(0);
+  EXPECT_EQ(released_.size(), 1U);
+  executor_.advance_to(10);
+  ASSERT_EQ(servers_[1].asked.size(), 1U) << "so does the pull";
+  servers_[1].asked[0].done({});
+  ASSERT_EQ(done_.size(), 1U);
+  EXPECT_TRUE(done_[0].is_ok());
+}
+
+TEST_F(FailoverTest, AClosedConnectionAsksForTheMapUntilItChanges) {
+  push(0);
+  servers_[1].sent[0].answer(Answer::kApplied);
+  PushReply lost;
+  lost.status = Status(Code::kUnavailable, "connection reset");
+  servers_[0].sent[0].done(lost);
+  EXPECT_EQ(coordinator_.asked, 1) << "at once";
+  executor_.advance_to(10);
+  EXPECT_EQ(coordinator_.asked, 2);
+  ASSERT_EQ(servers_[0].sent.size(), 2U);
+  servers_[0].sent[1].done(lost);
+  lose_server_0();
+  executor_.advance_to(30);
+  ASSERT_EQ(servers_[1].sent.size(), 2U);
+  servers_[1].sent[1].answer(Answer::kDuplicate);
+  executor_.advance_to(31);
+  EXPECT_EQ(released_.size(), 1U);
+}
+
+TEST_F(FailoverTest, APushThatNobodyTakesEndsWithServerAndReason) {
+  push(0);
+  servers_[1].sent[0].answer(Answer::kApplied);
+  for (TimeNs t = 0; t < 12000 && client_->status().is_ok(); t += 10) {
+    executor_.advance_to(t);
+    while (!servers_[0].sent.empty()) {
+      const auto sent = servers_[0].sent.front();
+      servers_[0].sent.pop_front();
+      PushReply lost;
+      lost.status = Status(Code::kUnavailable, "connection refused");
+      sent.done(lost);
+    }
+  }
+  EXPECT_EQ(client_->status().code(), Code::kUnavailable);
+  for (const char* part : {"batch", "server 0", "not applied for", "connection refused"})
+    EXPECT_NE(client_->status().message().find(part), std::string::npos)
+        << client_->status().message();
+  EXPECT_LT(coordinator_.asked, 600) << "with pauses";
+}
+
+}  // namespace
+}  // namespace flux
