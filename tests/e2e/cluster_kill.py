@@ -45,7 +45,8 @@ class Kill(ClusterCase):
         """Nobody else is touched."""
         done, pids = self.kill("coordinator")
         self.assertEqual(done.code, 0, done.text)
-        self.assertIn("the coordinator ended: killed by signal 9 (Killed); started again", done.text)
+        said = "the coordinator ended: killed by signal 9 (Killed); started again"
+        self.assertIn(said, done.text)
         self.assertNotRegex(done.text, r"(?m)^(worker|server)-\d ended")
         self.assert_exact("out", self.records * EPOCHS)
         self.assert_gone(pids)
