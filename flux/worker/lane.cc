@@ -356,7 +356,9 @@ std::string Lane::wait_text_of(Wait wait) const {
     case Wait::kNothing:
       return "";
     case Wait::kBlock:
-      return "a block";
+      if (client_.in_flight() == 0) return "a block";
+      return fmt::format("a block, with {} pushes to be replicated by {}", client_.in_flight(),
+                         client_.waits_for_push());
     case Wait::kPull:
       return "pull from " + client_.waits_for_pull();
     case Wait::kRoom:
