@@ -1,6 +1,7 @@
 #include "flux/cluster/block_queue.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -349,6 +350,18 @@ void BlockQueue::applied_before_are_safe(uint64_t point) {
     block.safe_mask |= block.point_mask;
     if (block.state == BlockState::kApplied) set_resting_state(b);
   }
+}
+
+uint64_t BlockQueue::batches_held_by(WorkerId worker) const {
+  const auto hand = in_hand_.find(worker);
+  if (hand == in_hand_.end()) return 0;
+  uint64_t batches = 0;
+  for (const auto& [b, hand_of] : hand->second) {
+    const Block& block = blocks_[b];
+    if (block.state == BlockState::kPending && block.worker == worker)
+      batches += static_cast<uint64_t>(std::popcount(hand_of.mask & ~block.applied_mask));
+  }
+  return batches;
 }
 
 size_t BlockQueue::held_by(WorkerId worker) const {

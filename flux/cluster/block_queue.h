@@ -114,7 +114,8 @@ class BlockQueue {
   size_t applied() const { return applied_; }
   size_t done() const { return done_; }
   size_t aside() const { return aside_; }
-  size_t held_by(WorkerId worker) const;  // leases that have not run out
+  size_t held_by(WorkerId worker) const;            // leases that have not run out
+  uint64_t batches_held_by(WorkerId worker) const;  // of them, batches not known to be applied
   BlockState state(uint32_t block) const { return blocks_[block].state; }
   // Batches that are known to be applied everywhere.
   uint32_t applied_mask(uint32_t block) const { return blocks_[block].applied_mask; }
