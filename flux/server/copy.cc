@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kPartBytes = 4U << 20;
 constexpr uint32_t kPartsUnderWay = 2;
+constexpr ptrdiff_t kCopiesUnderWay = 4;  // the rest wait: an image is a shard's size of memory
 constexpr TimeNs kPartAgain = 100 * kMillisecond;
 
 }  // namespace
@@ -25,7 +26,8 @@ class Server::Copy : public std::enable_shared_from_this<Copy> {
 
   const AdminCall& call() const { return call_; }
   const PeerPtr& target() const { return target_; }
-  std::vector<States> askers;  // guarded by the server's mutex
+  std::vector<States> askers;  // guarded by the server's mutex, as is begun
+  bool begun = false;
 
   void next_shard() {
     const auto server = server_.lock();
@@ -209,7 +211,23 @@ void Server::copy(const AdminCall& call, ServerId target, const std::string& add
     copy->askers.push_back(std::move(done));
     copies_.push_back(copy);
   }
-  copy->next_shard();
+  begin_copies();
+}
+
+void Server::begin_copies() {
+  std::vector<std::shared_ptr<Copy>> due;
+  {
+    const std::lock_guard lock(mutex_);
+    auto room = kCopiesUnderWay - std::count_if(copies_.begin(), copies_.end(),
+                                                [](const auto& copy) { return copy->begun; });
+    for (const auto& copy : copies_) {
+      if (copy->begun || room <= 0) continue;
+      copy->begun = true;
+      --room;
+      due.push_back(copy);
+    }
+  }
+  for (const auto& copy : due) copy->next_shard();
 }
 
 void Server::end_copy(const std::shared_ptr<Copy>& copy, const Status& status) {
@@ -234,6 +252,7 @@ void Server::end_copy(const std::shared_ptr<Copy>& copy, const Status& status) {
     else
       done(status);
   }
+  begin_copies();
 }
 
 }  // namespace flux

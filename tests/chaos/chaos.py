@@ -44,11 +44,11 @@ class Outcome:
         return "missed" if any(f.met is False for f in self.figures) else "met"
 
 
-def run_one(scenario: scenarios.Scenario, runner: Runner, short: bool) -> Outcome:
+def run_one(scenario: scenarios.Scenario, runner: Runner, count: int) -> Outcome:
     outcome = Outcome(scenario.name, scenario.promise)
     begin = time.monotonic()
     try:
-        result = scenario.run(runner, scenario.short if short else scenario.full)
+        result = scenario.run(runner, count)
         outcome.figures, outcome.line = result.figures, result.line
         wrong = [f"{f.name} is {f.shown()}, must be {f.target}"
                  for f in result.figures if f.must and f.met is False]
@@ -98,6 +98,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--flux", type=Path, default=ROOT / "build/flux")
     parser.add_argument("--only", default="", help="comma-separated: " + ", ".join(names))
     parser.add_argument("--short", action="store_true", help="few faults: for make test")
+    parser.add_argument("--times", type=int, help="so many faults (seconds, seeds) in each scenario")
     parser.add_argument("--strict", action="store_true", help="a missed time is a failure too")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--mode", default="async", choices=("async", "half_async", "sync"))
@@ -126,7 +127,8 @@ def main() -> int:
     try:
         for scenario in chosen:
             print(f"== {scenario.name}: {scenario.promise}", flush=True)
-            outcome = run_one(scenario, runner, arguments.short)
+            count = arguments.times or (scenario.short if arguments.short else scenario.full)
+            outcome = run_one(scenario, runner, count)
             for figure in outcome.figures:
                 print(f"   {figure.name}: {figure.shown()} (target {figure.target})")
             print(f"   {outcome.line}\n   {outcome.state} in {outcome.seconds:.0f} s"

@@ -17,7 +17,7 @@ from jobs import Job, JobError, Result, Runner
 FailedError = JobError
 DIRECT_POINTS = ("before_apply,after_apply,after_commit,before_forward,after_forward,before_reply,"
                  "after_reply,before_confirm,backup_before_apply,backup_after_apply,"
-                 "backup_before_ack,before_save,mid_save,after_save,close_below,mark,open_pass")
+                 "backup_before_ack,before_save,mid_save,after_save")
 MOVING_POINTS = ("copy_begin,copy_mid,copy_end,install_begin,install_mid,install_end,seal,promote,"
                  "assign")
 REPLICATED = ("replicas=2",)
@@ -120,8 +120,8 @@ def paused_workers(runner: Runner, pauses: int) -> Outcome:
 
 
 def killed_primaries(runner: Runner, kills: int) -> Outcome:
-    """Half at random moments, half at the named points of a push."""
-    job = Job(servers=3, seconds=3.0 * (kills + 2), sets=REPLICATED)
+    """Half at random moments, half at the named points of a push and of a save."""
+    job = Job(servers=3, seconds=3.0 * (kills + 2), sets=REPLICATED, checkpoint_s=2)
     result = runner.drill(job, "--kill", "server", "--at", DIRECT_POINTS, "--every", "3s",
                           "--jitter", "0.4", "--at-wait", "2s", "--times", str(kills))
     back = recovered(result, "kill server", "die at point")
