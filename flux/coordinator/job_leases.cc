@@ -116,9 +116,13 @@ void JobMaster::State::pump() {
   }
 }
 
+bool JobMaster::State::takes_over() const {
+  return now() < takeover_until_ && !workers_expected_.empty();
+}
+
 // After a take-over, those who hold blocks come first.
 bool JobMaster::State::leases_wait() const {
-  return hold_ || verifying_ || (now() < takeover_until_ && !workers_expected_.empty());
+  return hold_ || verifying_ || takes_over();
 }
 
 // Whether this worker may hold one more of what is left.

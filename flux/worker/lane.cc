@@ -128,6 +128,7 @@ bool Lane::prepare() {
     return ended_;
   }
   if (!work->item.evaluate) mode_->busy();
+  if (!work->item.evaluate && options_.on_begin) options_.on_begin(work->item.id);
   const Status status = work->item.reader->read_batch(work->item.id.batch, &work->batch);
   if (!status.is_ok()) {
     fail(status);
