@@ -7,8 +7,8 @@ Every scenario runs a job undisturbed (once for each shape), then the same job u
 and compares: lost and doubled examples (these must be 0, or the scenario fails), recovery times,
 goodput and AUC (recorded beside their targets; a miss is said, and fails only with --strict, as a
 busy machine misses them too). `--short` makes few faults, for `make test`; without it the counts
-are those that are promised. Results: chaos.md and chaos.json in --results. A scenario whose command
-this binary does not know yet is reported as "not there".
+are those that are promised. Results: chaos.md and chaos.json in --results, where a scenario that is
+not run keeps its former ones.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import scenarios
 from jobs import Runner
@@ -59,36 +60,44 @@ def run_one(scenario: scenarios.Scenario, runner: Runner, count: int) -> Outcome
     return outcome
 
 
-def table(outcomes: list[Outcome], short: bool) -> str:
-    kind = "short counts" if short else "full counts"
-    lines = [f"# Chaos ({kind})", "",
+def as_json(outcome: Outcome, count: int) -> dict[str, Any]:
+    return {"name": outcome.name, "promise": outcome.promise, "state": outcome.state,
+            "failure": outcome.failure, "count": count, "seconds": round(outcome.seconds, 1),
+            "line": outcome.line,
+            "figures": [{"name": f.name, "shown": f.shown(), "value": f.value,
+                         "target": f.target, "met": f.met} for f in outcome.figures]}
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    lines = ["# Chaos", "",
              "Real processes on one machine; each scenario is described in "
              "`tests/chaos/scenarios.py`. Times are seconds. Not judged: the undisturbed run was "
              "no measure (a goodput above 110 %: the machine was busier then; an AUC whose runs "
              "differ by more than the target).", "",
              "| scenario | figure | measured | target | |", "|---|---|---|---|---|"]
-    for outcome in outcomes:
-        name = outcome.name
-        if outcome.failure:
-            text = outcome.failure.splitlines()[0][:200].replace("|", "/")
+    for one in results:
+        name = f"{one['name']} x{one['count']}"
+        if one["failure"]:
+            text = one["failure"].splitlines()[0][:200].replace("|", "/")
             lines.append(f"| {name} | | {text} | | FAILED |")
-        for figure in outcome.figures:
-            mark = {True: "met", False: "missed", None: "not judged"}[figure.met]
-            cells = [name, figure.name, figure.shown(), figure.target, mark]
+        for figure in one["figures"]:
+            mark = {True: "met", False: "missed", None: "not judged"}[figure["met"]]
+            cells = [name, figure["name"], figure["shown"], figure["target"], mark]
             lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "Accounting lines:", ""]
-    lines += [f"- {o.name}: {o.line}" for o in outcomes if o.line]
+    lines += [f"- {one['name']}: {one['line']}" for one in results if one["line"]]
     return "\n".join(lines) + "\n"
 
 
-def as_json(outcomes: list[Outcome], arguments: argparse.Namespace) -> str:
-    return json.dumps({
-        "short": arguments.short, "seed": arguments.seed, "mode": arguments.mode,
-        "scenarios": [{
-            "name": o.name, "promise": o.promise, "state": o.state, "failure": o.failure,
-            "seconds": round(o.seconds, 1), "line": o.line,
-            "figures": [{"name": f.name, "value": f.value, "target": f.target, "met": f.met}
-                        for f in o.figures]} for o in outcomes]}, indent=1) + "\n"
+def write_results(folder: Path, new: list[dict[str, Any]]) -> None:
+    """What was not run this time stays as it was."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "chaos.json"
+    known = {one["name"]: one for one in json.loads(path.read_text())} if path.exists() else {}
+    known.update({one["name"]: one for one in new})
+    results = [known[s.name] for s in scenarios.ALL if s.name in known]
+    path.write_text(json.dumps(results, indent=1) + "\n")
+    (folder / "chaos.md").write_text(table(results))
 
 
 def parse() -> argparse.Namespace:
@@ -134,13 +143,11 @@ def main() -> int:
             print(f"   {outcome.line}\n   {outcome.state} in {outcome.seconds:.0f} s"
                   f"{': ' + outcome.failure if outcome.failure else ''}", flush=True)
             outcomes.append(outcome)
+            if arguments.results:
+                write_results(arguments.results, [as_json(outcome, count)])
     finally:
         if not arguments.scratch:
             shutil.rmtree(scratch, ignore_errors=True)
-    if arguments.results:
-        arguments.results.mkdir(parents=True, exist_ok=True)
-        (arguments.results / "chaos.md").write_text(table(outcomes, arguments.short))
-        (arguments.results / "chaos.json").write_text(as_json(outcomes, arguments))
     bad = {"FAILED", "missed"} if arguments.strict else {"FAILED"}
     return 1 if any(o.state in bad for o in outcomes) else 0
 
