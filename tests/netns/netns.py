@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -93,6 +94,7 @@ def main() -> int:
     parser.add_argument("--examples", type=int, default=20000)
     parser.add_argument("--cuts", type=int, default=0)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("netns: asked to end"))
     if reason := allowed():
         print(f"netns: skipped: {reason}")
         return SKIPPED
