@@ -25,7 +25,7 @@ struct TableChanges {
   uint32_t row_bytes = 0;
   uint64_t rows_after = 0;   // rows of the whole table with these changes in it
   uint64_t rows = 0;         // that changed or are new
-  std::string bytes;         // theirs, as SparseShard::save_changed() made them
+  std::string bytes;         // theirs, as SparseShard::save_slice() made them
   std::vector<Key> removed;  // rows that are no more; none of them among those above
 };
 

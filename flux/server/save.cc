@@ -1,5 +1,7 @@
 // The verb save: each shard as it is at its own moment, its ledger and rows from the same one.
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "flux/base/kill_point.h"
 #include "flux/base/parallel.h"
@@ -7,6 +9,10 @@
 #include "flux/server/server.h"
 
 namespace flux {
+
+namespace {
+constexpr std::chrono::microseconds kBetweenSlices{50};
+}
 
 struct Server::SaveJob {
   CheckpointStore store;
@@ -39,12 +45,16 @@ ShardReplica Server::replica(ShardId shard) const {
 
 Result<SavedShard> Server::save_one(const SaveJob& job, ShardId id, ShardEpoch epoch) {
   ShardSlot& slot = *slots_[id];
-  const TimeNs now = replicator_.now_ns();
   ShardCopy copy;
-  {
+  for (bool begun = false, more = true; more; begun = true) {
+    // A thread that waits for the lock would not get it if it were taken again at once.
+    if (begun) std::this_thread::sleep_for(kBetweenSlices);
+    const TimeNs now = replicator_.now_ns();
     const std::lock_guard lock(slot.mutex);
     FLUX_RETURN_IF_ERROR(check_primary(slot, epoch, false, now));
-    copy = copy_shard(parts_of(&slot), &slot.rows.saves, job.number, job.committed, options_.chain);
+    if (!begun)
+      copy.begin(parts_of(&slot), &slot.rows.saves, job.number, job.committed, options_.chain);
+    FLUX_ASSIGN_OR_RETURN(more, copy.step(parts_of(&slot), &slot.rows.saves, options_.slice_bytes));
   }
   kill_point(KillPoint::kMidSave);
   FLUX_ASSIGN_OR_RETURN(const FileInfo file, job.store.add(job.number, copy.name(), copy.encode()));

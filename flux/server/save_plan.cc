@@ -1,5 +1,8 @@
 #include "flux/server/save_plan.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace flux {
 
 bool write_whole(const SavedChain& base, uint64_t committed, ShardId shard, uint64_t next_bytes,
@@ -29,13 +32,18 @@ ShardSaves::Choice ShardSaves::begin(uint64_t number, uint64_t committed,
   const bool whole = tables.empty() || replica.op() < base_.op ||
                      write_whole(base_, committed, replica.shard(), bytes, policy);
   for (SparseShard& table : tables) table.begin_save();
-  in_doubt_ = InDoubt{{}, !whole};
+  in_doubt_ = InDoubt{{}, !whole, false, ++turns_};
   if (!whole) in_doubt_->chain = base_;
   in_doubt_->chain.number = number;
+  if (whole) return {false, 0, 0, turns_};
+  return {true, base_.op, base_.stream_hash, turns_};
+}
+
+bool ShardSaves::copied(uint64_t turn, const ShardReplica& replica) {
+  if (!is_under_way(turn)) return false;
   in_doubt_->chain.op = replica.op();
   in_doubt_->chain.stream_hash = replica.stream_hash();
-  if (whole) return {};
-  return {true, base_.op, base_.stream_hash};
+  return true;
 }
 
 void ShardSaves::wrote(uint64_t number, const SavedShard& file) {
@@ -100,30 +108,56 @@ ShardImage copy_whole(const ShardParts& parts) {
   return image;
 }
 
-ShardCopy copy_shard(const ShardParts& parts, ShardSaves* saves, uint64_t number,
-                     uint64_t committed, const ChainPolicy& policy) {
-  ShardCopy copy;
+void ShardCopy::begin(const ShardParts& parts, ShardSaves* saves, uint64_t number,
+                      uint64_t committed, const ChainPolicy& policy) {
   const ShardSaves::Choice choice =
       saves->begin(number, committed, *parts.replica, parts.tables, policy);
-  copy.incremental = choice.incremental;
-  if (!choice.incremental) {
-    copy.whole = copy_whole(parts);
-    return copy;
+  *this = {};
+  incremental = choice.incremental;
+  increment.base_op = choice.base_op;
+  increment.base_stream_hash = choice.base_stream_hash;
+  turn_ = choice.turn;
+  rows_.resize(parts.tables.size());
+}
+
+Result<bool> ShardCopy::step(const ShardParts& parts, ShardSaves* saves, size_t bytes) {
+  const auto other_save = [&] {
+    return error(Code::kUnavailable, "shard {}: another save of it began", parts.replica->shard());
+  };
+  if (!saves->is_under_way(turn_) || rows_.size() != parts.tables.size()) return other_save();
+  for (; table_ < rows_.size(); ++table_) {
+    const SparseShard& table = parts.tables[table_];
+    RowCopy& copy = rows_[table_];
+    const size_t rows = bytes / table.saved_row_bytes() + 1;
+    const size_t before = copy.bytes.size();
+    if (table.save_slice(!incremental, rows, &copy)) return true;
+    bytes -= std::min(bytes, copy.bytes.size() - before);
   }
-  copy.increment.shards = parts.shards;
-  copy.increment.replica = *parts.replica;
-  copy.increment.base_op = choice.base_op;
-  copy.increment.base_stream_hash = choice.base_stream_hash;
-  for (size_t t = 0; t < parts.tables.size(); ++t) {
-    const SparseShard& table = parts.tables[t];
-    TableChanges part;
-    part.name = parts.options[t].name;
-    part.row_bytes = static_cast<uint32_t>(table.saved_row_bytes());
-    part.rows_after = table.size();
-    part.rows = table.save_changed(&part.bytes);
-    copy.increment.tables.push_back(std::move(part));
+  if (!saves->copied(turn_, *parts.replica)) return other_save();
+  finish(parts);
+  return false;
+}
+
+void ShardCopy::finish(const ShardParts& parts) {
+  for (size_t t = 0; t < rows_.size(); ++t) parts.tables[t].finish_slices(&rows_[t]);
+  if (!incremental) {
+    whole.shards = parts.shards;
+    whole.replica = *parts.replica;
+  } else {
+    increment.shards = parts.shards;
+    increment.replica = *parts.replica;
   }
-  return copy;
+  for (size_t t = 0; t < rows_.size(); ++t) {
+    const auto row_bytes = static_cast<uint32_t>(parts.tables[t].saved_row_bytes());
+    const uint64_t rows = rows_[t].bytes.size() / row_bytes;
+    const std::string& name = parts.options[t].name;
+    if (!incremental)
+      whole.tables.push_back({name, row_bytes, rows, std::move(rows_[t].bytes)});
+    else
+      increment.tables.push_back(
+          {name, row_bytes, parts.tables[t].size(), rows, std::move(rows_[t].bytes), {}});
+  }
+  if (parts.dense != nullptr) whole.tables = copy_whole(parts).tables;
 }
 
 }  // namespace flux

@@ -7,14 +7,18 @@
 // shard that is built anew (a move, a new backup) knows no save, so it is written whole. How Server
 // uses it:
 //
-//     { lock;  copy = copy_shard(parts, &shard.saves, job.number, job.committed); }
+//     { lock;  copy.begin(parts, &shard.saves, job.number, job.committed, policy); }
+//     { lock;  more = copy.step(parts, &shard.saves); }                  // until there is no more
 //     file = store.add(job.number, copy.name(), copy.encode());          // without the lock
 //     saved = copy.report(file);
 //     { lock;  shard.saves.wrote(job.number, saved); }
 //
-// Always true: the rows that the tables count as changed, those of a save in doubt included, are
-// all that differ from the committed state `base`. One save of a shard at a time.
-// Threads: none inside; the shard's lock is held around every call that takes parts or saves.
+// A large shard is copied in slices of about a megabyte, so that pushes wait for a slice at most;
+// the last step copies once more what changed meanwhile and takes the ledger: that is the moment of
+// the save. Always true: the rows that the tables count as changed, those of a save in doubt
+// included, are all that differ from the committed state `base`. A save that begins ends one that
+// is under way. Threads: none inside; the shard's lock is held around every call that takes parts
+// or saves.
 #pragma once
 
 #include <cstdint>
@@ -59,6 +63,7 @@ class ShardSaves {
     bool incremental = false;
     uint64_t base_op = 0;
     uint64_t base_stream_hash = 0;
+    uint64_t turn = 0;  // tells saves of a shard apart
   };
   // The rows were loaded from these files just now.
   void loaded(const SavedChain& from) { base_ = from; }
@@ -66,6 +71,10 @@ class ShardSaves {
   // `tables` are those of this one.
   Choice begin(uint64_t number, uint64_t committed, const ShardReplica& replica,
                std::span<SparseShard> tables, const ChainPolicy& policy);
+  // The rows of the save are copied; this is the state that they belong to. False: another save
+  // began meanwhile, or the rows are others: the copy is of no use.
+  bool copied(uint64_t turn, const ShardReplica& replica);
+  bool is_under_way(uint64_t turn) const { return in_doubt_ && in_doubt_->turn == turn; }
   // The file of save `number` is on disk, and is the state that begin() saw; without this call it
   // can never be a base. Ignored if it is of another save, or of rows that are gone.
   void wrote(uint64_t number, const SavedShard& file);
@@ -76,11 +85,13 @@ class ShardSaves {
     SavedChain chain;  // as it is if the save is committed
     bool incremental = false;
     bool written = false;
+    uint64_t turn = 0;
   };
   void settle(uint64_t committed, std::span<SparseShard> tables);
 
   SavedChain base_;
   std::optional<InDoubt> in_doubt_;
+  uint64_t turns_ = 0;
 };
 
 // What a shard is made of, borrowed.
@@ -98,15 +109,28 @@ struct ShardCopy {
   ShardImage whole;          // if not incremental
   ShardIncrement increment;  // if incremental
 
+  // The copy of a save that begins.
+  void begin(const ShardParts& parts, ShardSaves* saves, uint64_t number, uint64_t committed,
+             const ChainPolicy& policy);
+  // Copies about `bytes` more. Says whether there is more to do. kUnavailable: see
+  // ShardSaves::copied().
+  Result<bool> step(const ShardParts& parts, ShardSaves* saves, size_t bytes = kSliceBytes);
+
   std::string name() const;  // of its file
   std::string encode() const;
   SavedShard report(const FileInfo& file) const;
+
+  static constexpr size_t kSliceBytes = 1U << 20;
+
+ private:
+  void finish(const ShardParts& parts);
+
+  uint64_t turn_ = 0;
+  size_t table_ = 0;           // that is being copied
+  std::vector<RowCopy> rows_;  // by table
 };
 
 // A whole copy that is no save: for audits and for sending a shard elsewhere.
 ShardImage copy_whole(const ShardParts& parts);
-// The copy of a save that begins.
-ShardCopy copy_shard(const ShardParts& parts, ShardSaves* saves, uint64_t number,
-                     uint64_t committed, const ChainPolicy& policy = {});
 
 }  // namespace flux

@@ -250,6 +250,37 @@ TEST_F(Chains, ALoadedServerGoesOnFromWhatItLoaded) {
   EXPECT_EQ(increments(save(other.get(), committed_->number)), 0U);
 }
 
+// Two saves of one shard at once: the later one ends the former, and loses nothing by it.
+TEST_F(Chains, ASaveThatBeginsEndsTheOneUnderWay) {
+  const TableOptions table;
+  const auto rule = make_optimizer(table.optimizer).value();
+  std::vector<SparseShard> tables;
+  tables.emplace_back(table, rule.get(), make_row_arena(table));
+  const ShardReplica replica(0, kLife, {1, 1});
+  const ShardParts parts{&replica, tables, {&table, 1}, nullptr, 1};
+  const std::vector<Key> keys{1, 2, 3, 4, 5, 6, 7, 8};
+  const std::vector<float> gradients(keys.size() * table.dim, 0.5F);
+  const std::vector<uint32_t> counts(keys.size(), 1);
+  tables[0].push(keys, gradients.data(), counts.data());
+  ShardSaves saves;
+  ShardCopy first, second;
+  first.begin(parts, &saves, 1, 0, {});
+  ASSERT_TRUE(first.step(parts, &saves, 1).value()) << "there is more";
+  second.begin(parts, &saves, 2, 0, {});
+  EXPECT_EQ(first.step(parts, &saves).status().code(), Code::kUnavailable);
+  EXPECT_FALSE(second.step(parts, &saves).value());
+  EXPECT_EQ(second.whole.tables[0].bytes, copy_whole(parts).tables[0].bytes);
+  saves.wrote(1, second.report({"", 100, 0}));
+  ShardCopy third;
+  third.begin(parts, &saves, 3, 2, {8, 1e9});
+  EXPECT_FALSE(third.incremental) << "the file of save 2 was never written";
+  EXPECT_FALSE(third.step(parts, &saves).value());
+  saves.wrote(3, third.report({"", 100, 0}));
+  ShardCopy fourth;
+  fourth.begin(parts, &saves, 4, 3, {8, 1e9});
+  EXPECT_TRUE(fourth.incremental);
+}
+
 TEST_F(Chains, OnlyTheShardsAskedFor) {
   push();
   const uint64_t number = store().begin().value();
@@ -371,9 +402,14 @@ TEST_F(Chains, AMovedShardWritesWhole) {
   expect_loads_as_now(m);
 }
 
-// Two threads write while two others push: each file is one moment of its shard.
-TEST_F(Chains, SavesBesidePushes) {
+class ChainsInSlices : public Chains, public testing::WithParamInterface<size_t> {};
+INSTANTIATE_TEST_SUITE_P(Bytes, ChainsInSlices, testing::Values(size_t{1} << 20, size_t{300}));
+
+// Two threads write while two others push: each file is one moment of its shard, also if pushes
+// come between the slices that it is copied in.
+TEST_P(ChainsInSlices, SavesBesidePushes) {
   options_.file_threads = 2;
+  options_.slice_bytes = GetParam();
   server_ = make_test_server(options_);
   push(400);
   commit(save(server_.get(), 0));

@@ -58,7 +58,8 @@ struct ServerOptions {
   Files* files = nullptr;  // where save() writes; null: the machine's
   // Threads that write or read shard files; they all call `files`.
   uint32_t file_threads = 1;
-  ChainPolicy chain = {};  // when a shard is saved whole
+  ChainPolicy chain = {};                       // when a shard is saved whole
+  size_t slice_bytes = ShardCopy::kSliceBytes;  // copied under a shard's lock at a time, about
   // Gradients that may wait for the rest of their sync step; beyond it pushes are put off.
   uint64_t sync_bytes_max = 2ULL << 30;
 
