@@ -227,7 +227,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void pump_places();
   void assign_steps(ServerId server, const Steps& steps);
   void seal_steps(ServerId server, const Steps& steps);
-  void copy_steps(ServerId server, ServerId target, const Steps& steps);
+  void copy_step(const PlaceStep& step);
   void restore_steps(ServerId server, const Steps& steps);
   void restore_assigned(ServerId server, const Steps& steps, const AdminCall& call);
   void restore_marked(ServerId server, const Steps& steps, const AdminCall& call);

@@ -268,7 +268,8 @@ class Server final : public ServerPort,
   bool hold(ShardSlot* slot, const std::shared_ptr<Incoming>& from, size_t place);
   // Goes on with what was held back; the slot's lock is held.
   void drain(ShardSlot* slot, Ended* ended);
-  static void tell_ended(Ended* ended);
+  void tell_ended(Ended* ended);
+  void release_held(const std::shared_ptr<Incoming>& from, Ended* ended);
   void drop_replica(ShardSlot* slot);
   void drop_held();
   void diverge(ShardSlot* slot, const std::string& what);
@@ -293,6 +294,7 @@ class Server final : public ServerPort,
   Result<std::string> begin_copy(const AdminCall& call, size_t i, const PeerPtr& target,
                                  uint32_t* link, uint64_t* op);
   Status catch_up(ShardId shard, uint32_t link, Done done);
+  void begin_copies();
   void end_copy(const std::shared_ptr<Copy>& copy, const Status& status);
 
   // load.cc and save.cc
@@ -328,7 +330,7 @@ class Server final : public ServerPort,
   };
   std::mutex mutex_;
   std::vector<AdminWait> admin_waits_;         // guarded by mutex_, as is copies_
-  std::vector<std::shared_ptr<Copy>> copies_;  // under way
+  std::vector<std::shared_ptr<Copy>> copies_;  // under way or waiting, oldest first
   TimeNs probed_ns_ = 0;                       // of the tick
 };
 
