@@ -219,17 +219,7 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
     load_call.epochs.push_back({step.epoch.term, step.epoch.n - 1});
     call.shards.push_back(step.shard);
     call.epochs.push_back(step.epoch);
-    ShardToLoad shard;
-    shard.shard = step.shard;
-    if (newest_) {
-      const FileInfo& file = newest_->shards[step.shard].file;
-      shard.name = file.name;
-      shard.bytes = file.bytes;
-      shard.hash = file.hash;
-      shard.op = newest_->shards[step.shard].op;
-      shard.stream_hash = newest_->shards[step.shard].stream_hash;
-    }
-    load.shards.push_back(std::move(shard));
+    load.shards.push_back(newest_ ? to_load(*newest_, step.shard) : ShardToLoad{step.shard, {}});
   }
   if (!newest_ && (!closed_.empty() || phase_ == Phase::kEnding)) {
     const Status lost =

@@ -177,7 +177,7 @@ Result<std::string> Server::begin_copy(const AdminCall& call, size_t i, const Pe
     FLUX_RETURN_IF_ERROR(check_primary(slot, call.epochs[i], true, replicator_.now_ns()));
     if (slot.backup.peer && slot.backup.peer->id == target->id)
       return invalid("shard {}: server {} is its backup already", call.shards[i], target->id);
-    image = image_of(slot);
+    image = image_of(&slot);
     slot.learner = {target, replicator_.new_link(), 0};
     *link = slot.learner.link;
     *op = slot.replica.op();

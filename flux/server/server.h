@@ -56,6 +56,10 @@ struct ServerOptions {
   ShardEpoch epoch;
   ServerId self = kNoServer;
   Files* files = nullptr;  // where save() writes; null: the machine's
+  // Threads that write or read shard files; they all call `files`.
+  uint32_t file_threads = 1;
+  ChainPolicy chain = {};                       // when a shard is saved whole
+  size_t slice_bytes = ShardCopy::kSliceBytes;  // copied under a shard's lock at a time, about
   // Gradients that may wait for the rest of their sync step; beyond it pushes are put off.
   uint64_t sync_bytes_max = 2ULL << 30;
 
@@ -124,6 +128,7 @@ class Server final : public ServerPort,
   void mark(const AdminCall& call, uint64_t geometry, std::span<const BatchId> ids, Verdict verdict,
             Done done);
   Status void_member(const AdminCall& call, uint64_t round, const BlockId& block);
+  // Each shard as it is at its own moment, whole or as an increment (server/save_plan.h).
   Result<std::vector<SavedShard>> save(const AdminCall& call, const std::string& folder,
                                        uint64_t number, uint64_t committed);
   // Job, term and places of the holdings; the rest is for whoever knows it.
@@ -295,7 +300,10 @@ class Server final : public ServerPort,
   // load.cc and save.cc
   Status fill_rows(const ShardImage& image, ShardId id, ShardRows* rows) const;
   Status load_one(const LoadJob& load, const ShardToLoad& part, ShardEpoch epoch);
-  ShardImage image_of(const ShardSlot& slot) const;  // the slot's lock is held
+  struct SaveJob;
+  Result<SavedShard> save_one(const SaveJob& job, ShardId id, ShardEpoch epoch);
+  ShardParts parts_of(ShardSlot* slot) const;  // the slot's lock is held
+  ShardImage image_of(ShardSlot* slot) const { return copy_whole(parts_of(slot)); }
 
   // FollowerBook
   bool is_live(ShardId shard, uint32_t link, ShardEpoch* epoch) override;
