@@ -32,6 +32,10 @@ class ReplicaAudit {
   // A coordinator went on with what it found, of which that epoch was the latest: what later ones
   // told is out of its reach (with the only server that has it).
   void taken_over(uint64_t incarnation, ShardId shard, ShardEpoch latest);
+  // A server is gone, with all its replicas. What was told may be lost with two of them.
+  void server_died() { ++deaths_; }
+  // Whether the shard was ever said to have it, replicated.
+  bool ever_told(ShardId shard, const BatchId& id) const { return ever_.contains({shard, id}); }
   // Nobody knows which epochs there were.
   void rolled_back_all() { told_.clear(); }
 
@@ -50,12 +54,21 @@ class ReplicaAudit {
   uint64_t backups_seen() const { return backups_; }
 
  private:
+  struct Told {
+    ShardEpoch epoch;
+    uint64_t deaths = 0;  // of servers, by then
+  };
   static std::string compare(const std::vector<Seen>& servers, ShardId shard);
+  // Whether losing it is no mistake: two servers are gone since it was told, and nobody has it.
+  bool may_be_lost(const std::vector<Seen>& servers, ShardId shard, const BatchId& id,
+                   const Told& told) const;
 
   // By incarnation and shard; the first epoch that told it.
-  std::map<std::pair<uint64_t, ShardId>, std::map<BatchId, ShardEpoch>> told_;
+  std::map<std::pair<uint64_t, ShardId>, std::map<BatchId, Told>> told_;
+  std::set<std::pair<ShardId, BatchId>> ever_;
   std::map<std::pair<uint64_t, ShardId>, ShardEpoch> since_;  // what is before is void
   uint64_t count_ = 0;
+  uint64_t deaths_ = 0;
   mutable uint64_t backups_ = 0;  // replicas that were found equal to their primary
 };
 
