@@ -18,12 +18,13 @@ void ReplicaAudit::rolled_back(uint64_t incarnation, ShardId shard, ShardEpoch e
 }
 
 void ReplicaAudit::acknowledged(uint64_t incarnation, ShardId shard, ShardEpoch epoch,
-                                std::span<const BatchId> ids) {
-  for (const BatchId& id : ids) ever_.insert({shard, id});
+                                bool followed, std::span<const BatchId> ids) {
+  said(shard, ids);
   const auto since = since_.find({incarnation, shard});
   if (since != since_.end() && epoch < since->second) return;
   for (const BatchId& id : ids) {
-    const auto [at, is_new] = told_[{incarnation, shard}].try_emplace(id, Told{epoch, deaths_});
+    const auto [at, is_new] =
+        told_[{incarnation, shard}].try_emplace(id, Told{epoch, deaths_ + (followed ? 2 : 1)});
     at->second.epoch = std::min(at->second.epoch, epoch);
   }
   ++count_;
@@ -82,7 +83,7 @@ std::string ReplicaAudit::check(const std::vector<Seen>& servers, const ShardAud
 
 bool ReplicaAudit::may_be_lost(const std::vector<Seen>& servers, ShardId shard, const BatchId& id,
                                const Told& told) const {
-  if (deaths_ < told.deaths + 2) return false;
+  if (deaths_ < told.deaths) return false;
   for (const Seen& seen : servers)
     if (seen.server->state(shard).complete && seen.server->replica(shard).ledger().find(id))
       return false;

@@ -23,8 +23,9 @@ namespace flux {
 
 class ReplicaAudit {
  public:
-  // A worker was told under `epoch` that the shard has these, replicated.
-  void acknowledged(uint64_t incarnation, ShardId shard, ShardEpoch epoch,
+  // A worker was told under `epoch` that the shard has these, replicated; `followed`: it has a
+  // backup, which must have them too.
+  void acknowledged(uint64_t incarnation, ShardId shard, ShardEpoch epoch, bool followed,
                     std::span<const BatchId> ids);
   // The shard was put back to an earlier state under `epoch`, and everybody is told: what older
   // epochs said, or say later because they do not know it yet, is void.
@@ -32,9 +33,13 @@ class ReplicaAudit {
   // A coordinator went on with what it found, of which that epoch was the latest: what later ones
   // told is out of its reach (with the only server that has it).
   void taken_over(uint64_t incarnation, ShardId shard, ShardEpoch latest);
-  // A server is gone, with all its replicas. What was told may be lost with two of them.
+  // A server is gone, with all its replicas. What was told may be lost with all that had it.
   void server_died() { ++deaths_; }
-  // Whether the shard was ever said to have it, replicated.
+  // The shard said that it has these, of which the next answer will say the rest.
+  void said(ShardId shard, std::span<const BatchId> ids) {
+    for (const BatchId& id : ids) ever_.insert({shard, id});
+  }
+  // Whether the shard ever said that it has it.
   bool ever_told(ShardId shard, const BatchId& id) const { return ever_.contains({shard, id}); }
   // Nobody knows which epochs there were.
   void rolled_back_all() { told_.clear(); }
@@ -56,10 +61,10 @@ class ReplicaAudit {
  private:
   struct Told {
     ShardEpoch epoch;
-    uint64_t deaths = 0;  // of servers, by then
+    uint64_t deaths = 0;  // of servers, after which it may be lost
   };
   static std::string compare(const std::vector<Seen>& servers, ShardId shard);
-  // Whether losing it is no mistake: two servers are gone since it was told, and nobody has it.
+  // Whether losing it is no mistake: as many servers are gone as had it, and nobody has it.
   bool may_be_lost(const std::vector<Seen>& servers, ShardId shard, const BatchId& id,
                    const Told& told) const;
 
