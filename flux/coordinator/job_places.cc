@@ -210,6 +210,7 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
   AdminCall load_call = make_call({});
   AdminCall call = load_call;
   const size_t closed = closed_.size();
+  const uint64_t number = newest_ ? newest_->number : 0;
   LoadJob load;
   load.folder = checkpoint_folder_;
   load.number = newest_ ? newest_->number : 0;
@@ -233,10 +234,13 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
                     newest_ ? store().path_of(newest_->number)
                             : "nothing: there is no checkpoint yet, they begin anew"));
   admin(server)->load(std::move(load_call), std::move(load),
-                      guard([this, server, steps, call, closed](const Status& status) {
+                      guard([this, server, steps, call, closed, number](const Status& status) {
                         const bool passes = status.is_ok() || status.code() == Code::kUnavailable ||
                                             status.code() == Code::kStale;
                         if (!passes && places_->served(steps[0].shard)) return;
+                        // A newer one was committed meanwhile, and this one removed.
+                        if (!passes && newest_ && newest_->number != number)
+                          return end_steps(steps, StepEnd::kUnknown);
                         if (!passes && !servers_[server].gone)
                           return check_term(status.with_context(server_name(server)), true);
                         if (!status.is_ok()) return steps_failed(steps, status);

@@ -146,7 +146,7 @@ void JobMaster::State::opened_on(ServerId id, uint64_t boot, const Status& statu
   if (phase_ == Phase::kEnded || servers_[id].gone || servers_[id].info.boot != boot) return;
   if (status.code() == Code::kStale) check_term(status);
   if (!status.is_ok()) return lose_server(id, "it cannot open the job: " + status.message());
-  servers_[id].ready = true;
+  if (std::exchange(servers_[id].ready, true)) return;  // it has got another number only
   places_->joined(id, server_name(id));
   if (servers_[id].draining) places_->draining(id, true);
   no_server_since_ = 0;

@@ -54,7 +54,7 @@ void JobMaster::State::adopt() {
   adopted_ = true;
   set_phase(Phase::kLoading);
   std::map<ShardId, std::vector<std::pair<ServerId, ShardState>>> found;
-  std::vector<ServerId> strangers;
+  std::vector<ServerId> strangers, renumbered;
   size_t holders = 0;
   for (ServerId id = 0; id < servers_.size(); ++id) {
     ServerEntry& server = servers_[id];
@@ -65,6 +65,7 @@ void JobMaster::State::adopt() {
     }
     ++holders;
     server.ready = true;
+    if (server.held.self != id) renumbered.push_back(id);
     places_->joined(id, server.info.name);
     places_->draining(id, server.draining);
     for (const ShardState& state : server.held.shards)
@@ -78,6 +79,7 @@ void JobMaster::State::adopt() {
   places_on_ = true;
   takeover_until_ = now() + (sync() ? options_.member_lease_ns : 500 * kMillisecond);
   for (const ServerId id : strangers) open_on(id);
+  for (const ServerId id : renumbered) open_on(id);
   pump_places();
   loaded_if();
 }
@@ -105,7 +107,10 @@ void JobMaster::State::adopt_shard(ShardId shard,
     const auto second = std::find_if(found.begin(), found.end(), [&](const auto& other) {
       return other.first == best->backup && other.second.complete;
     });
-    const bool follows = second != found.end() && !best->sealed;
+    // Two servers may have had one number, from two coordinators: then it names nobody for sure.
+    const auto numbered = [&](ServerId id) { return servers_[id].held.self == id; };
+    const bool follows =
+        second != found.end() && !best->sealed && numbered(server) && numbered(best->backup);
     if (follows) backup = best->backup;
     places_->adopt(shard, {server, backup, best->epoch}, true, best->op);
     if (best->sealed || (!follows && best->backup != kNoServer)) places_->renew(shard);

@@ -47,8 +47,7 @@ bool Server::may_take(const ShardSlot& slot, const ShardAssignment& wish) const 
     return newer || !member;
   }
   if (!slot.complete || (wish.at_op != kAnyOp && wish.at_op != replica.op())) return false;
-  if (wish.role == ReplicaRole::kPrimary && wish.backup != kNoServer &&
-      wish.backup == options_.self)
+  if (wish.role == ReplicaRole::kPrimary && wish.backup != kNoServer && wish.backup == self())
     return false;
   // What was loaded waits for its role under the epoch of the load.
   return newer || slot.loaded != 0;
@@ -170,7 +169,7 @@ Result<std::vector<ShardState>> Server::seal(const AdminCall& call) {
 Holdings Server::holdings() const {
   Holdings out;
   out.incarnation = options_.incarnation;
-  out.self = options_.self;
+  out.self = self();
   bool first = true;
   for (const auto& slot : slots_) {
     const std::lock_guard lock(slot->mutex);

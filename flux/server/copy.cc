@@ -205,7 +205,7 @@ Status Server::catch_up(ShardId shard, uint32_t link, Done done) {
 
 void Server::copy(const AdminCall& call, ServerId target, const std::string& address, States done) {
   Status status = check_call(call, true);
-  if (status.is_ok() && (target == kNoServer || target == options_.self))
+  if (status.is_ok() && (target == kNoServer || target == self()))
     status = invalid("a copy to server {}, which is this one", target);
   if (!status.is_ok()) return done(status);
   const PeerPtr peer = replicator_.peer(target, address);

@@ -84,8 +84,8 @@ Status check_free(const ShardReplica& replica, bool complete, ShardEpoch epoch) 
   const bool follows =
       complete && replica.role() == ReplicaRole::kBackup && replica.epoch() == epoch;
   if (serves || follows)
-    return invalid("shard {} is {} here; it cannot be loaded", replica.shard(),
-                   role_name(replica.role()));
+    return error(Code::kStale, "shard {} is {} here; it has to be forgotten before it is loaded",
+                 replica.shard(), role_name(replica.role()));
   return Status::ok();
 }
 

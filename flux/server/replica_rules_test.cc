@@ -32,7 +32,7 @@ TEST(ReplicaRules, AnEmptyReplicaIsNeverPromoted) {
   EXPECT_TRUE(
       all_in(server->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {5, 4})).value(),
              ReplicaRole::kPrimary, {5, 4}));
-  EXPECT_EQ(server->load(call, {"", 0, {}, 0}).code(), Code::kInvalid) << "it is served";
+  EXPECT_EQ(server->load(call, {"", 0, {}, 0}).code(), Code::kStale) << "it is served";
 }
 
 TEST(ReplicaRules, EpochsOnlyRise) {

@@ -50,7 +50,9 @@ Status Server::check_options(const ServerOptions& options) {
 }
 
 Server::Server(const ServerOptions& options)
-    : options_(with_defaults(options)), replicator_(replicator_options(options_)) {}
+    : options_(with_defaults(options)),
+      replicator_(replicator_options(options_)),
+      self_(options_.self) {}
 
 Server::~Server() {
   close();

@@ -139,6 +139,9 @@ class Server final : public ServerPort,
   // The coordinator lives: leases go on.
   void heard_coordinator();
   // Backups that have not answered for a while.
+  // Its number among the servers of the job, which a coordinator that takes over may change.
+  ServerId self() const { return self_.load(std::memory_order_relaxed); }
+  void set_self(ServerId self) { self_.store(self, std::memory_order_relaxed); }
   std::vector<ServerId> suspects() { return replicator_.suspects(); }
   // Serves nothing more: pushes that wait are answered kNotServing, receipts are void.
   void close();
@@ -323,6 +326,7 @@ class Server final : public ServerPort,
   std::atomic<uint64_t> diverged_{0};
   std::atomic<TimeNs> coordinator_ns_{0};  // when it was heard
   std::atomic<bool> closed_{false};
+  std::atomic<ServerId> self_;
 
   struct AdminWait {
     ReceiptPtr receipt;

@@ -36,10 +36,13 @@ Status ServerJobs::open(const OpenJob& job) {
     if (same != jobs_.end()) {
       const OpenJob& known = same->second->job();
       const bool fits = job.places.shards.empty() || known.places.shards == job.places.shards;
-      if (known.name != job.name || known.self != job.self || !fits)
+      // A coordinator that took the job over may have had to give the number to another server.
+      const bool renumbered = job.self != same->second->server()->self();
+      if (known.name != job.name || (renumbered && job.term <= known.term) || !fits)
         return error(Code::kStale, "this incarnation of job '{}' is open already, otherwise",
                      known.name);
       FLUX_RETURN_IF_ERROR(check_term(job.name, job.term));
+      if (renumbered) same->second->server()->set_self(job.self);
       same->second->server()->heard_coordinator();
       return Status::ok();
     }
@@ -48,6 +51,7 @@ Status ServerJobs::open(const OpenJob& job) {
   }
   if (old) close(old->job().incarnation);  // first, so that there is memory for the new one
   FLUX_ASSIGN_OR_RETURN(std::shared_ptr<Server> server, factory_(job));
+  server->set_self(job.self);
   auto opened = std::make_shared<JobNamespace>(job, std::move(server));
   const std::lock_guard lock(mutex_);
   jobs_[job.incarnation] = std::move(opened);

@@ -23,7 +23,17 @@ void BentJob::add_lie(LeaseRequest* request) {
   request->applied.push_back(id);
 }
 
+// Workers tell what every shard has told them.
+void BentJob::check_hints(const LeaseRequest& request) const {
+  for (const BatchId& id : request.applied)
+    for (ShardId shard = 0; shard < bent_->shards; ++shard)
+      if (!bent_->facts->replicas.ever_told(shard, id))
+        return bent_->facts->fail(fmt::format(
+            "a worker takes {} for applied, which shard {} has never said", to_string(id), shard));
+}
+
 void BentJob::lease(LeaseRequest request, std::function<void(Result<LeaseAnswer>)> done) {
+  check_hints(request);
   add_lie(&request);
   bent_->hinted.insert(request.applied.begin(), request.applied.end());
   inner_->lease(std::move(request), [this, done = std::move(done)](Result<LeaseAnswer> answer) {

@@ -38,6 +38,7 @@ struct Bent {
   std::map<std::string, std::string> shadows;  // path -> what a read gives
   Files* disk = nullptr;                       // without faults
   std::string log;                             // path of the decision log
+  ShardId shards = 0;                          // of the job
   uint32_t pass = 0;                           // opened last
   // What servers said they hold, before the job was taken over: latest epochs of whole replicas.
   std::map<std::pair<uint64_t, ShardId>, ShardEpoch> found;
@@ -67,6 +68,7 @@ class BentJob final : public JobPort {
   }
 
  private:
+  void check_hints(const LeaseRequest& request) const;
   void add_lie(LeaseRequest* request);
 
   JobPort* inner_;

@@ -27,6 +27,10 @@ class Cluster {
       : context_(seed, bug, std::move(tell)) {
     context_.facts.fail = [this](const std::string& what) { fail(what); };
     context_.disk.on_write = [this](const std::string& path) { written(path); };
+    context_.disk.on_part = [this](const std::string&) {  // the worst moment to be replaced
+      if (context_.plan.kill_coordinator > 0 && !context_.healed && random().chance(0.02))
+        post(context_.world.draw(0, 60 * kMillisecond), [this] { lose_coordinator(); });
+    };
     result_.plan = to_string(context_.plan);
     result_.mode = context_.plan.mode;
     context_.world.tell(result_.plan);
@@ -235,6 +239,7 @@ class Cluster {
     const bool drained = (*server)->over() && (*server)->status().is_ok();
     if (!(*server)->over()) ++result_.crashes;
     bury(server, "is gone");
+    context_.facts.replicas.server_died();
     // One that was sent away comes back too: somebody wants more servers.
     const TimeNs after = drained ? 10 * kSecond : 3 * kSecond;
     later(context_.world.draw(0, after), [this, index] { start_server(index); });
@@ -417,7 +422,7 @@ class Cluster {
                      static_cast<uint8_t>(random().below(batches)),
                      static_cast<uint8_t>(batches)};
     for (const auto& server : servers_)
-      if (server) server->probe_old_epoch(coordinator_->incarnation(), geometry.hash(), id);
+      if (server) server->probe(coordinator_->incarnation(), geometry.hash(), id);
   }
   void heal() {
     context_.healed = true;
@@ -496,9 +501,17 @@ class Cluster {
     return fmt::format("{}, {} todo {} pending; {}", status.state, status.todo, status.pending,
                        out);
   }
+  // A term belongs to one coordinator.
+  void check_terms(CoordinatorProcess* one) {
+    const uint64_t term = one->master()->status().epoch.term;
+    const auto [at, is_new] = context_.facts.terms.try_emplace(term, one->name());
+    if (term != 0 && at->second != one->name())
+      fail(fmt::format("{} and {} have the same term {}", at->second, one->name(), term));
+  }
   // Nothing waits without a name, and live shards agree with their ledgers.
   void look() {
     if (done_) return;
+    if (coordinator_) check_terms(coordinator_.get());
     if (coordinator_ && coordinator_->node()->alive())
       for (const WaitStatus& wait : coordinator_->master()->status().waits)
         if (wait.who.empty() || wait.what.empty()) fail("somebody waits without a name");

@@ -76,6 +76,7 @@ Status MemFiles::write_synced(const std::string& path, std::string_view content)
     put(path, content.substr(0, disk_->world_->random().below(content.size() + 1)), false);
   if (fate != Fate::kGood) return why;
   put(path, content, false);  // its entry is durable after sync_folder()
+  if (disk_->on_part) disk_->on_part(path);
   return Status::ok();
 }
 

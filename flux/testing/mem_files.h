@@ -29,6 +29,9 @@ class MemDisk {
   // Called after each file that appeared or changed as a whole; the audit looks at manifests so.
   std::function<void(const std::string& path)> on_write;
 
+  // Called after each file of a checkpoint that was written but is not committed yet.
+  std::function<void(const std::string& path)> on_part;
+
   uint64_t writes() const { return writes_; }
 
  private:

@@ -18,19 +18,21 @@ void ReplicaAudit::rolled_back(uint64_t incarnation, ShardId shard, ShardEpoch e
 }
 
 void ReplicaAudit::acknowledged(uint64_t incarnation, ShardId shard, ShardEpoch epoch,
-                                std::span<const BatchId> ids) {
+                                bool followed, std::span<const BatchId> ids) {
+  said(shard, ids);
   const auto since = since_.find({incarnation, shard});
   if (since != since_.end() && epoch < since->second) return;
   for (const BatchId& id : ids) {
-    const auto [at, is_new] = told_[{incarnation, shard}].try_emplace(id, epoch);
-    at->second = std::min(at->second, epoch);
+    const auto [at, is_new] =
+        told_[{incarnation, shard}].try_emplace(id, Told{epoch, deaths_ + (followed ? 2 : 1)});
+    at->second.epoch = std::min(at->second.epoch, epoch);
   }
   ++count_;
 }
 
 void ReplicaAudit::taken_over(uint64_t incarnation, ShardId shard, ShardEpoch latest) {
   std::erase_if(told_[{incarnation, shard}],
-                [&](const auto& told) { return told.second > latest; });
+                [&](const auto& told) { return told.second.epoch > latest; });
 }
 
 std::string ReplicaAudit::compare(const std::vector<Seen>& servers, ShardId shard) {
@@ -79,6 +81,15 @@ std::string ReplicaAudit::check(const std::vector<Seen>& servers, const ShardAud
   return "";
 }
 
+bool ReplicaAudit::may_be_lost(const std::vector<Seen>& servers, ShardId shard, const BatchId& id,
+                               const Told& told) const {
+  if (deaths_ < told.deaths) return false;
+  for (const Seen& seen : servers)
+    if (seen.server->state(shard).complete && seen.server->replica(shard).ledger().find(id))
+      return false;
+  return true;
+}
+
 std::string ReplicaAudit::check_owners(const std::vector<Seen>& servers, const ClusterMap& map,
                                        uint64_t incarnation) const {
   for (const auto& [key, ids] : told_) {
@@ -92,8 +103,8 @@ std::string ReplicaAudit::check_owners(const std::vector<Seen>& servers, const C
       // Another process at that address, or one that is told right now.
       if (state.role != ReplicaRole::kPrimary || state.epoch != map.route.epoch[shard]) continue;
       const ShardReplica replica = seen.server->replica(shard);
-      for (const auto& [id, epoch] : ids)
-        if (!replica.ledger().find(id))
+      for (const auto& [id, told] : ids)
+        if (!replica.ledger().find(id) && !may_be_lost(servers, shard, id, told))
           return fmt::format("shard {}: {} was told replicated, but its owner {} lacks it", shard,
                              to_string(id), seen.name);
     }

@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "flux/api/verbs.h"
+#include "flux/api/wire_data.h"
 #include "flux/client/remote_admin.h"
 #include "flux/client/remote_replica.h"
 #include "flux/client/remote_server.h"
 #include "flux/nn/graph.h"
+#include "flux/rpc/payload.h"
 #include "flux/testing/bent_ports.h"
 
 namespace flux {
@@ -136,6 +138,7 @@ CoordinatorProcess::CoordinatorProcess(ClusterContext* context, uint64_t life, u
   bent_.facts = &context->facts;
   bent_.disk = &context->eye;
   bent_.log = kDecisionLog;
+  bent_.shards = context->all_shards();
   if (!context->healed && context->plan.lie > 0) bent_.lies = 0.1;
   if (context->bug == ClusterBug::kZombieCommit)
     blind_ = std::make_unique<BlindElection>(&shadow_, kSimOutput, incarnation_);
@@ -244,13 +247,14 @@ ServerProcess::ServerProcess(ClusterContext* context, uint32_t index)
   fenceless_ = std::make_unique<FencelessService>(service_.get(), &context->facts,
                                                   [this] { return incarnation_; });
   const bool fenced = context->bug != ClusterBug::kNoIncarnationCheck;
-  context_->net.listen(server_address(index), node_.get(),
-                       fenced ? static_cast<Service*>(service_.get()) : fenceless_.get());
+  listens_ = fenced ? static_cast<Service*>(service_.get()) : fenceless_.get();
+  context_->net.listen(server_address(index), node_.get(), listens_);
   join();
 }
 
 Result<std::shared_ptr<Server>> ServerProcess::build(const OpenJob& job) {
   incarnation_ = job.incarnation;
+  context_->facts.lives.insert(job.incarnation);
   ServerOptions options;
   options.shards = context_->plan.shards;
   options.tables.resize(1);
@@ -318,6 +322,7 @@ void ServerProcess::join() {
   hooks.joined = [this](ServerId id) { service_->set_self(id); };
   hooks.forget = [this] {
     context_->world.tell(name() + " is no member any more and begins anew");
+    context_->facts.replicas.server_died();
     service_->set_self(kNoServer - 1);  // of nobody
     service_->forget_all();
   };
@@ -327,7 +332,7 @@ void ServerProcess::join() {
   member_->start();
 }
 
-void ServerProcess::probe_old_epoch(uint64_t incarnation, uint64_t geometry, const BatchId& id) {
+void ServerProcess::probe(uint64_t incarnation, uint64_t geometry, const BatchId& id) {
   const Server* server = this->server(incarnation);
   if (server == nullptr) return;
   std::vector<ShardId> shards;
@@ -351,7 +356,31 @@ void ServerProcess::probe_old_epoch(uint64_t incarnation, uint64_t geometry, con
   request.keys.begin = begin.data();
   request.counts = &no_count;
   request.tables = tables;
-  if (!shards.empty()) watched_->push(request, [](const PushReply&) {});
+  if (shards.empty()) return;
+  watched_->push(request, [](const PushReply&) {});
+  probe_former_life(request);
+}
+
+void ServerProcess::probe_former_life(PushRequest request) {
+  const std::set<uint64_t>& lives = context_->facts.lives;
+  const auto other = std::find_if(lives.begin(), lives.end(),
+                                  [&](uint64_t life) { return life != request.claim.incarnation; });
+  if (other == lives.end()) return;
+  request.claim.incarnation = *other;
+  Buffer<uint16_t> halves;
+  const auto encoded = encode_push(request, context_->shape(), WireValue::kFp32, &halves);
+  if (!encoded.is_ok()) return;
+  const auto bytes = std::make_shared<PayloadMemory>();
+  bytes->control = encoded.value().control;
+  bytes->payload.resize_discard(total_bytes(encoded.value().payload));
+  gather(encoded.value().payload, bytes->payload.data());
+  RpcRequest message;
+  message.verb = static_cast<Verb>(ApiVerb::kPush);
+  message.peer = "a former life";
+  message.control = bytes->control;
+  message.payload = bytes->payload.span();
+  message.memory = bytes;
+  listens_->handle(std::move(message), Responder([](const Status&, const RpcAnswer&) {}));
 }
 
 // --- worker ---

@@ -125,8 +125,9 @@ class ServerProcess final : public SimProcess {
   ~ServerProcess() override;
   // The server of an incarnation, or null.
   const Server* server(uint64_t incarnation) const;
-  // A sender that lags behind: a push for batch `id` under an epoch that has passed.
-  void probe_old_epoch(uint64_t incarnation, uint64_t geometry, const BatchId& id);
+  // Senders that lag behind: a push for batch `id` under an epoch that has passed, and one that
+  // belongs to a former life of the job.
+  void probe(uint64_t incarnation, uint64_t geometry, const BatchId& id);
 
   uint32_t index() const { return index_; }
 
@@ -135,6 +136,7 @@ class ServerProcess final : public SimProcess {
   std::shared_ptr<ReplicaPort> reach(const std::string& address);
   void join();
   void run_slow();
+  void probe_former_life(PushRequest request);
 
   uint32_t index_;
   ServerJobs jobs_;
@@ -142,6 +144,7 @@ class ServerProcess final : public SimProcess {
   std::unique_ptr<WatchedServer> watched_;
   std::unique_ptr<ServerService> service_;
   std::unique_ptr<FencelessService> fenceless_;
+  Service* listens_ = nullptr;  // one of the two
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<RemoteRegistry> registry_;
   std::deque<std::function<void()>> slow_;

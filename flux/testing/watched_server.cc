@@ -58,8 +58,11 @@ void WatchedServer::confirm(uint64_t incarnation, uint64_t receipt,
           if (at == receipts_.end()) {
             facts_->fail("a receipt was confirmed that nobody got");
           } else {
+            const Server* server = find_(key.first);
             for (const auto& [shard, epoch] : at->second.shards)
-              facts_->replicas.acknowledged(key.first, shard, epoch, at->second.ids);
+              facts_->replicas.acknowledged(
+                  key.first, shard, epoch,
+                  server != nullptr && server->state(shard).backup != kNoServer, at->second.ids);
           }
         }
         done(status);
@@ -76,7 +79,10 @@ void WatchedServer::check(const Seen& seen, const PushReply& reply) {
     ++facts_->pushes;
     if (answer.shard != seen.shards[i])
       return facts_->fail(fmt::format("shard {} answered for {}", answer.shard, seen.shards[i]));
-    if (answer.answer == Answer::kPartial) ++facts_->partials;
+    if (answer.answer == Answer::kPartial) {
+      ++facts_->partials;
+      facts_->replicas.said(answer.shard, answer.already);
+    }
     if (answer.answer == Answer::kDuplicate) ++facts_->duplicates;
     if (answer.answer != Answer::kApplied && answer.answer != Answer::kDuplicate) {
       ++facts_->refused;
@@ -96,7 +102,7 @@ void WatchedServer::check(const Seen& seen, const PushReply& reply) {
     if (same) check_applied(seen, answer, server->replica(answer.shard));
     if (reply.receipt == 0)
       facts_->replicas.acknowledged(seen.claim.incarnation, answer.shard, seen.epochs[i],
-                                    seen.claim.ids);
+                                    state.backup != kNoServer, seen.claim.ids);
     else
       receipt.shards.emplace_back(answer.shard, seen.epochs[i]);
   }

@@ -29,6 +29,8 @@ struct ClusterFacts {
   bool stale = false;  // the message in hand belongs to a former life, and a planted bug hid that
   ReplicaAudit replicas;
   std::set<std::tuple<uint64_t, uint64_t, BlockId>> voided;        // incarnation, round, block
+  std::map<uint64_t, std::string> terms;                           // who acts under which
+  std::set<uint64_t> lives;                                        // incarnations of the job
   uint64_t pushes = 0, duplicates = 0, partials = 0, refused = 0;  // answers seen
 };
 
