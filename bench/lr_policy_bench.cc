@@ -82,7 +82,10 @@ class Model {
     o.incarnation = kLife;
     server_ = must(Server::create(o));
     server_->init_dense(graph_->initial_parameters(job_.seed));
-    if (!server_->open_pass(0, train_->geometry().hash()).is_ok()) std::exit(1);
+    server_->open_pass(server_->primaries(), 0, train_->geometry().hash(),
+                       [](const Status& opened) {
+                         if (!opened.is_ok()) std::exit(1);
+                       });
     NetOptions net;
     net.precision = must(choose_precision(job_.precision));
     net.batch_max = job_.data.batch_size;
@@ -201,7 +204,7 @@ class Model {
   std::unique_ptr<Dataset> train_, test_;
   std::shared_ptr<const Graph> graph_;
   std::vector<uint32_t> dims_;
-  std::unique_ptr<Server> server_;
+  std::shared_ptr<Server> server_;
   std::unique_ptr<Net> net_;
   std::vector<ShardId> shards_;
   std::vector<ShardEpoch> epochs_;

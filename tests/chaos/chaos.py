@@ -6,9 +6,9 @@
 Every scenario runs a job undisturbed (once for each shape), then the same job under `flux drill`,
 and compares: lost and doubled examples (these must be 0, or the scenario fails), recovery times,
 goodput and AUC (recorded beside their targets; a miss is said, and fails only with --strict, as a
-busy machine misses them too). `--short` makes few faults, for `make test`; without it the counts
-are those that are promised. Results: chaos.md and chaos.json in --results, where a scenario that is
-not run keeps its former ones.
+busy machine misses them too). `--short` makes few faults, for `make test`, and compares with no
+undisturbed run; without it the counts are those that are promised. Results: chaos.md and chaos.json
+in --results, where a scenario that is not run keeps its former ones.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--flux", type=Path, default=ROOT / "build/flux")
     parser.add_argument("--only", default="", help="comma-separated: " + ", ".join(names))
     parser.add_argument("--short", action="store_true", help="few faults: for make test")
-    parser.add_argument("--times", type=int, help="so many faults (seconds, seeds) in each scenario")
+    parser.add_argument("--times", type=int, help="faults (or seconds, or seeds) in each scenario")
     parser.add_argument("--strict", action="store_true", help="a missed time is a failure too")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--mode", default="async", choices=("async", "half_async", "sync"))
@@ -128,7 +128,7 @@ def main() -> int:
     scratch = arguments.scratch or Path(tempfile.mkdtemp(prefix="flux_chaos."))
     scratch.mkdir(parents=True, exist_ok=True)
     runner = Runner(flux, ROOT, scratch.resolve(), arguments.seed, arguments.mode,
-                    8.0 if arguments.short else 60.0)
+                    0.0 if arguments.short else 60.0)
     chosen = [s for s in scenarios.ALL if not arguments.only or s.name in arguments.only]
     if arguments.short and not arguments.only:
         chosen = [s for s in chosen if s.short is not None]

@@ -19,6 +19,7 @@ EXAMPLES = {"counting": 20_000, "ctr": 1_000_000, "lr": 1_000_000}
 TEST_EXAMPLES = 100_000
 TRIAL_S = 3.0
 LONGER = (1.5, 4.0, 12.0)  # a drilled job is so much longer than the faults need
+LONGER_IF_SHORT = (1.0, 3.0, 10.0)
 
 
 class JobError(Exception):
@@ -69,7 +70,7 @@ class Runner:
     scratch: Path
     seed: int
     mode: str
-    baseline_s: float = 60.0  # at most
+    baseline_s: float = 60.0  # at most; 0: no undisturbed run beside a drill
     rates: dict[str, float] = field(default_factory=dict)
     baselines: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -121,7 +122,7 @@ class Runner:
             output = f"trial-{key}"
             self.call("run", *self.words(job, output, count), *self.shape(job), "--fresh")
             trial = self.summary(output)
-            if trial["train_s"] >= TRIAL_S or count > 1000:
+            if trial["train_s"] >= (TRIAL_S if self.baseline_s > 0 else 1.0) or count > 1000:
                 self.rates[key] = trial["examples_per_s"]
             count = round(count * max(2.0, 1.5 * TRIAL_S / max(trial["train_s"], 0.1)))
         return max(1, round(self.rates[key] * seconds / EXAMPLES[job.model]))
@@ -148,9 +149,12 @@ class Runner:
         """
         wanted = int(faults[faults.index("--times") + 1])
         result = None
-        for longer in LONGER:
+        for longer in LONGER if self.baseline_s > 0 else LONGER_IF_SHORT:
             epochs = self.epochs(job, job.seconds * longer)
-            base, path = self.baseline(job, epochs if job.model != "counting" else 0)
+            base: dict[str, Any] = {}
+            path = ""
+            if self.baseline_s > 0:
+                base, path = self.baseline(job, epochs if job.model != "counting" else 0)
             result = self.one_drill(job, epochs, path, base, *faults)
             made = result.drill["faults_made"] + result.drill["faults_left_out"]
             if made >= wanted or job.fixed_epochs:
@@ -162,8 +166,9 @@ class Runner:
                   *faults: str) -> Result:
         output = f"drill-{job.key}"
         shutil.rmtree(self.scratch / output, ignore_errors=True)
+        against = ["--baseline", path] if path else []
         done = self.call("drill", *self.words(job, output, epochs), "--run", "--fresh",
-                         *self.shape(job), "--seed", str(self.seed), "--baseline", path, "--quiet",
+                         *self.shape(job), "--seed", str(self.seed), *against, "--quiet",
                          "--job-log", f"{output}.log", *faults, code=None)
         found = self.scratch / output / "drill.json"
         if not found.exists() or done.returncode not in (0, 1):

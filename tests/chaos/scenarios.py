@@ -83,7 +83,7 @@ def goodput(result: Result, share: float, allowed: float = 1.0) -> Figure:
     """Unique examples per second, disturbed over undisturbed; `allowed`: what the faults take."""
     value = float(result.drill["goodput"] or 0)
     figure = at_least("goodput", value, share * allowed)
-    if value > COMPARABLE:  # faults do not make a job faster: the machine was busier before
+    if value > COMPARABLE or not result.baseline:  # faults do not make a job faster: the machine was busier before
         figure.met = None
     return figure
 
@@ -114,9 +114,9 @@ def paused_workers(runner: Runner, pauses: int) -> Outcome:
 
 def killed_primaries(runner: Runner, kills: int) -> Outcome:
     """Half at random moments, half at the named points of a push and of a save."""
-    job = Job(servers=3, seconds=3.0 * (kills + 2), sets=REPLICATED, checkpoint_s=2)
+    job = Job(servers=3, seconds=3.0 * (kills + 2), sets=REPLICATED, checkpoint_s=1)
     result = runner.drill(job, "--kill", "server", "--at", DIRECT_POINTS, "--every", "3s",
-                          "--jitter", "0.4", "--at-wait", "2s", "--times", str(kills))
+                          "--jitter", "0.4", "--at-wait", "2500ms", "--times", str(kills))
     back = recovered(result, "kill server", "die at point")
     points = {f["what"].split()[3].split(":")[0]
               for f in result.drill["faults"] if f["kind"] == "die at point"}
@@ -141,8 +141,9 @@ def killed_while_moving(runner: Runner, kills: int) -> Outcome:
 
 
 def primary_and_backup(runner: Runner, kills: int) -> Outcome:
-    job = Job(servers=2, seconds=12.0 * (kills + 2), sets=REPLICATED, checkpoint_s=5)
-    result = runner.drill(job, "--kill", "server:0+server:1", "--every", "12s", "--times",
+    every = 12 if kills > 1 else 6
+    job = Job(servers=2, seconds=every * (kills + 2.0), sets=REPLICATED, checkpoint_s=5)
+    result = runner.drill(job, "--kill", "server:0+server:1", "--every", f"{every}s", "--times",
                           str(kills))
     back = recovered(result, "kill server+server")
     return Outcome([*exact(result, kills), at_most("trains again, max s", back["max"], 10.0)],
@@ -263,15 +264,15 @@ class Scenario:
 ALL = [
     Scenario("worker", "worker kill -9 every 2 s: nothing lost or doubled", killed_workers, 300, 3),
     Scenario("pause", "worker paused, then continued: no stale write", paused_workers, 20, 1),
-    Scenario("primary", "primary kill -9, at random and at named points", killed_primaries, 200, 4),
+    Scenario("primary", "primary kill -9, at random and at named points", killed_primaries, 200, 3),
     Scenario("moving", "kill -9 inside a move", killed_while_moving, 27, None),
     Scenario("both", "primary and backup together", primary_and_backup, 20, 1),
     Scenario("coordinator", "coordinator kill -9 every 5 s, some with its log deleted",
              killed_coordinators, 100, 2),
     Scenario("all", "everything kill -9 at once: the same command resumes", everything_at_once, 50,
-             2),
-    Scenario("elastic", "workers 1..8 each 3 s, servers 2, 4, 3", elastic, 100, 4),
-    Scenario("partition", "partitions between any two roles, one-way too", partitions, 44, 3),
+             1),
+    Scenario("elastic", "workers 1..8 each 3 s, servers 2, 4, 3", elastic, 100, 3),
+    Scenario("partition", "partitions between any two roles, one-way too", partitions, 44, 2),
     Scenario("checkpoint", "checkpoint every 10 s costs at most 1 %", checkpoints, 120, None),
     Scenario("replicas", "two replicas reach 80 % of the speed of one", replication_cost, 60, None),
     Scenario("quality", "test AUC over 5 seeds in each mode", quality, 5, None),

@@ -70,7 +70,8 @@ def over_switch(flux: Path, folder: Path, examples: Path, switch: Path) -> None:
                 sys.exit("netns: the switch does not start")
             job = [str(examples / "counting/job.yaml"), "--set", "data.train=train.tsv", "--set",
                    "data.batch=100", "--set", "shards=8"]
-            run(Cluster(flux, folder, 78, HOSTS, "switch"), job, "counting, TLS, 10 ms and 1 % loss")
+            run(Cluster(flux, folder, 78, HOSTS, "switch"), job,
+                "counting, TLS, 10 ms and 1 % loss")
         finally:
             process.kill()
             process.wait()
