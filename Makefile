@@ -45,11 +45,12 @@ tsan:  ## unit and simulator tests under the thread sanitizer
 	@tools/deps.sh build test
 	@tools/test.sh tsan
 
-netns:  ## train on five hosts: network namespaces, TLS, then with loss and delay (needs root)
+CUTS ?= 18
+netns:  ## train on hosts that are network namespaces: TLS, loss and delay, cut networks (needs root)
 	@tools/deps.sh build test netns
 	@cmake --preset test
 	@$(NINJA) -C build flux netns_switch
-	python3 -B tests/netns/netns.py --flux build/flux --switch build/bin/netns_switch || test $$? = 77
+	python3 -B tests/netns/netns.py --flux build/flux --switch build/bin/netns_switch --cuts $(CUTS) || test $$? = 77
 
 chaos: build  ## every fault that must not hurt, full counts (hours); ARGS="--only worker --short"
 	python3 -B tests/chaos/chaos.py --flux build/flux --results bench/results $(ARGS)

@@ -11,7 +11,7 @@ packages() {
       opencl-headers libyaml-cpp-dev libcli11-dev libfmt-dev nlohmann-json3-dev libxxhash-dev \
       libprotobuf-dev protobuf-compiler zlib1g-dev libasio-dev libssl-dev \
       libcpp-httplib-dev ;;
-    test) echo libgtest-dev python3 etcd-server openssl ;;
+    test) echo libgtest-dev python3 etcd-server openssl openssh-server openssh-client ;;
     fuzz) echo clang-14 libclang-rt-14-dev libomp-14-dev ;;
     fmt) echo clang-format-14 ;;
     tidy) echo clang-tidy-14 libomp-14-dev python3-venv git ;;

@@ -98,6 +98,9 @@ struct WorkerReport {
   uint64_t rss_bytes = 0;
   std::vector<int64_t> stage_ns;  // by worker/progress.h Stage
   std::string waits;              // "pull from server 1 for 0.3 s"; empty: nothing
+  // Leased blocks that it does not begin before it has sent another report without them. If it
+  // dies, they are innocent; whatever it does not name here may have been begun.
+  std::vector<BlockId> ahead;
 };
 
 struct LeaseRequest {

@@ -7,6 +7,7 @@ namespace {
 
 constexpr uint32_t kCodes = static_cast<uint32_t>(Code::kCancelled) + 1;
 constexpr int kHeldMax = 1 << 14;
+constexpr int kAheadMax = 1 << 12;
 constexpr size_t kReasonMax = 4096;  // more of it is cut off
 constexpr uint32_t kLeaseKinds = static_cast<uint32_t>(LeaseAnswer::Kind::kEnd) + 1;
 
@@ -23,21 +24,29 @@ void put_report(const WorkerReport& m, wire::WorkerReport* out) {
   out->set_rss_bytes(m.rss_bytes);
   out->mutable_stage_ns()->Assign(m.stage_ns.begin(), m.stage_ns.end());
   out->set_waits(m.waits);
+  for (const BlockId& block : m.ahead) put_block(block, out->add_ahead());
 }
 
-WorkerReport take_report(const wire::WorkerReport& in) {
-  return {in.examples(),
-          in.batches(),
-          in.loss_sum(),
-          in.train_auc(),
-          in.duplicates(),
-          in.resends(),
-          in.bytes_sent(),
-          in.bytes_received(),
-          in.cpu_s(),
-          in.rss_bytes(),
-          {in.stage_ns().begin(), in.stage_ns().end()},
-          in.waits()};
+Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
+  *m = {in.examples(),
+        in.batches(),
+        in.loss_sum(),
+        in.train_auc(),
+        in.duplicates(),
+        in.resends(),
+        in.bytes_sent(),
+        in.bytes_received(),
+        in.cpu_s(),
+        in.rss_bytes(),
+        {in.stage_ns().begin(), in.stage_ns().end()},
+        in.waits(),
+        {}};
+  if (in.ahead_size() > kAheadMax)
+    return invalid("a report of {} blocks ahead, at most {}", in.ahead_size(), kAheadMax);
+  m->ahead.resize(static_cast<size_t>(in.ahead_size()));
+  for (int i = 0; i < in.ahead_size(); ++i)
+    FLUX_RETURN_IF_ERROR(take_block(in.ahead(i), &m->ahead[static_cast<size_t>(i)]));
+  return Status::ok();
 }
 
 void put_lease_request(const LeaseRequest& m, wire::Lease* out) {
@@ -262,8 +271,8 @@ std::string encode_message(const ReportRequest& m) {
 Status decode_message(std::string_view bytes, ReportRequest* m) {
   wire::Report in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "report", &in));
-  *m = {in.worker(), take_report(in.report())};
-  return Status::ok();
+  m->worker = in.worker();
+  return take_report(in.report(), &m->report);
 }
 
 std::string encode_message(const ReportAnswer& m) {
@@ -326,7 +335,7 @@ Status decode_message(std::string_view bytes, LeaveRequest* m) {
   wire::Leave in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "leave", &in));
   FLUX_RETURN_IF_ERROR(take_lease_request(in.last(), &m->last));
-  m->report = take_report(in.report());
+  FLUX_RETURN_IF_ERROR(take_report(in.report(), &m->report));
   if (in.why().code() >= kCodes) return invalid("leave: status code {}", in.why().code());
   m->why = in.why().code() == 0 ? Status::ok()
                                 : Status(static_cast<Code>(in.why().code()), in.why().message());

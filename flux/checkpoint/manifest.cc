@@ -10,7 +10,15 @@ namespace flux {
 namespace {
 
 using nlohmann::json;
+// Version 2 has chains; without one the text is that of version 1.
 constexpr int kVersion = 1;
+constexpr int kChainVersion = 2;
+
+int version_of(const Manifest& m) {
+  const bool chains = std::any_of(m.shards.begin(), m.shards.end(),
+                                  [](const ShardEntry& shard) { return !shard.chain.empty(); });
+  return chains ? kChainVersion : kVersion;
+}
 
 std::string hex(uint64_t value) {
   return fmt::format("{:016x}", value);
@@ -31,9 +39,51 @@ bool good_name(const FileInfo& file) {
   return !file.name.empty() && file.name.find('/') == std::string::npos && file.name[0] != '.';
 }
 bool good_names(const Manifest& m) {
+  const auto good_shard = [](const ShardEntry& shard) {
+    return good_name(shard.file) &&
+           std::all_of(shard.chain.begin(), shard.chain.end(),
+                       [](const ChainLink& link) { return good_name(link.file); });
+  };
   return std::all_of(m.files.begin(), m.files.end(), good_name) &&
-         std::all_of(m.shards.begin(), m.shards.end(),
-                     [](const ShardEntry& shard) { return good_name(shard.file); });
+         std::all_of(m.shards.begin(), m.shards.end(), good_shard);
+}
+// Folders and operations rise along a chain, and all of it is older than the manifest.
+bool good_chain(const Manifest& m, const ShardEntry& shard) {
+  if (shard.chain.size() > kChainMax) return false;
+  uint64_t number = 0, op = 0;
+  for (const ChainLink& link : shard.chain) {
+    if (link.number <= number || link.op < op) return false;
+    number = link.number;
+    op = link.op;
+  }
+  return shard.chain.empty() || (number < m.number && op <= shard.op);
+}
+
+json link_json(const ChainLink& link) {
+  json j = file_json(link.file);
+  j["number"] = link.number;
+  j["op"] = link.op;
+  j["stream_hash"] = hex(link.stream_hash);
+  return j;
+}
+ChainLink link_from(const json& j) {
+  return {j.at("number").get<uint64_t>(), file_from(j), j.at("op").get<uint64_t>(),
+          from_hex(j.at("stream_hash"))};
+}
+json shard_json(const ShardEntry& shard) {
+  json j = file_json(shard.file);
+  j["op"] = shard.op;
+  j["stream_hash"] = hex(shard.stream_hash);
+  j["rows"] = shard.rows;
+  for (const ChainLink& link : shard.chain) j["chain"].push_back(link_json(link));
+  return j;
+}
+ShardEntry shard_from(const json& j) {
+  ShardEntry shard{file_from(j), j.at("op").get<uint64_t>(), from_hex(j.at("stream_hash")),
+                   j.at("rows").get<uint64_t>()};
+  if (j.contains("chain"))
+    for (const json& link : j.at("chain")) shard.chain.push_back(link_from(link));
+  return shard;
 }
 
 json body(const Manifest& m) {
@@ -45,17 +95,11 @@ json body(const Manifest& m) {
                       {"geometry", hex(pass.geometry)},
                       {"skipped_examples", pass.skipped_examples}});
   json shards = json::array();
-  for (const ShardEntry& shard : m.shards) {
-    json j = file_json(shard.file);
-    j["op"] = shard.op;
-    j["stream_hash"] = hex(shard.stream_hash);
-    j["rows"] = shard.rows;
-    shards.push_back(std::move(j));
-  }
+  for (const ShardEntry& shard : m.shards) shards.push_back(shard_json(shard));
   json files = json::array();
   for (const FileInfo& file : m.files) files.push_back(file_json(file));
   return {{"format", "flux checkpoint"},
-          {"version", kVersion},
+          {"version", version_of(m)},
           {"number", m.number},
           {"created", m.created},
           {"job", m.job},
@@ -85,9 +129,7 @@ Manifest from_body(const json& j) {
   m.geometry = from_hex(j.at("geometry"));
   m.open_pass = j.at("open_pass").get<std::string>();
   m.examples = j.at("examples").get<uint64_t>();
-  for (const json& shard : j.at("shards"))
-    m.shards.push_back({file_from(shard), shard.at("op").get<uint64_t>(),
-                        from_hex(shard.at("stream_hash")), shard.at("rows").get<uint64_t>()});
+  for (const json& shard : j.at("shards")) m.shards.push_back(shard_from(shard));
   for (const json& file : j.at("files")) m.files.push_back(file_from(file));
   return m;
 }
@@ -108,14 +150,17 @@ Result<Manifest> decode_manifest(const std::string& path, std::string_view text)
     const json j = json::parse(text);
     if (j.at("format") != "flux checkpoint")
       return error(Code::kCorrupt, "{}: not a flux checkpoint", path);
-    if (j.at("version") != kVersion)
-      return error(Code::kCorrupt, "{}: version {} of the format; this flux reads version {}", path,
-                   j.at("version").dump(), kVersion);
+    if (j.at("version") != kVersion && j.at("version") != kChainVersion)
+      return error(Code::kCorrupt, "{}: version {} of the format; this flux reads {} and {}", path,
+                   j.at("version").dump(), kVersion, kChainVersion);
     Manifest manifest = from_body(j);
     // The text must be exactly what we would write, checksum included.
     if (encode_manifest(manifest) != text)
       return error(Code::kCorrupt, "{}: checksum does not match", path);
     if (!good_names(manifest)) return error(Code::kCorrupt, "{}: impossible file name", path);
+    for (size_t s = 0; s < manifest.shards.size(); ++s)
+      if (!good_chain(manifest, manifest.shards[s]))
+        return error(Code::kCorrupt, "{}: impossible chain of files of shard {}", path, s);
     return manifest;
   } catch (const json::parse_error& failure) {  // its text quotes raw bytes: only say where
     return error(Code::kCorrupt, "{}:{}: not a readable manifest", path, failure.byte);

@@ -27,12 +27,27 @@ struct ClosedPass {
   bool operator==(const ClosedPass&) const = default;
 };
 
+// A file of an older checkpoint that a shard builds on.
+struct ChainLink {
+  uint64_t number = 0;  // of the checkpoint in whose folder it lies
+  FileInfo file;
+  uint64_t op = 0;
+  uint64_t stream_hash = 0;
+  bool operator==(const ChainLink&) const = default;
+};
+
+// One shard: its newest file, which lies in this checkpoint's folder. If that is an increment,
+// `chain` has the files before it, oldest first: one whole file, then increments, each in the
+// folder of an older checkpoint.
 struct ShardEntry {
   FileInfo file;
   uint64_t op = 0;
   uint64_t stream_hash = 0;
   uint64_t rows = 0;
+  std::vector<ChainLink> chain = {};
 };
+
+constexpr size_t kChainMax = 64;  // links that a reader accepts; writers stay far below
 
 struct Manifest {
   uint64_t number = 0;  // of the checkpoint, rising

@@ -34,6 +34,7 @@ struct FileInfo {
   std::string name;
   uint64_t bytes = 0;
   uint64_t hash = 0;  // of the whole file
+  bool operator==(const FileInfo&) const = default;
 };
 
 std::string encode_shard(const ShardImage& image);

@@ -79,8 +79,35 @@ TEST_F(StoreTest, ExistsFromTheManifestOn) {
 TEST_F(StoreTest, ABegunNumberTakesNothingOverFromALeftover) {
   write();
   put(store_->path_of(2) + "/shard-00099", "left over");
-  EXPECT_EQ(store_->begin().value(), 2U);
-  EXPECT_TRUE(list_folder(store_->path_of(2)).empty());
+  EXPECT_EQ(store_->begin().value(), 3U);
+  EXPECT_TRUE(list_folder(store_->path_of(3)).empty());
+}
+
+// Two coordinators that both believe to be the one: neither gets the other's number, not even after
+// one has cleared the other's folder away.
+TEST_F(StoreTest, ANumberIsNeverGivenTwice) {
+  CheckpointStore other(folder_);
+  const uint64_t mine = store_->begin().value();
+  const uint64_t theirs = other.begin().value();
+  EXPECT_NE(mine, theirs);
+  ASSERT_TRUE(other.remove_leftovers().is_ok());
+  EXPECT_GT(other.begin().value(), theirs);
+  ASSERT_TRUE(store_->abandon(5).is_ok());
+  EXPECT_EQ(store_->begin(7).value(), 8U);
+  EXPECT_EQ(store_->begin().value(), 9U);
+  EXPECT_EQ(list_folder(folder_ + "/.claims"), std::vector<std::string>{"000009"});
+}
+
+TEST_F(StoreTest, ALateCommitIsRefused) {
+  const Manifest late = write(false);
+  write();
+  const Status status = store_->commit(late);
+  EXPECT_EQ(status.code(), Code::kStale) << status.message();
+  EXPECT_EQ(store_->committed(), std::vector<uint64_t>{2});
+  const Manifest cleared = write(false);
+  ASSERT_TRUE(store_->remove_leftovers().is_ok());
+  EXPECT_EQ(store_->commit(cleared).code(), Code::kCorrupt) << "its files were taken away";
+  EXPECT_EQ(store_->committed(), std::vector<uint64_t>{2});
 }
 
 TEST_F(StoreTest, RemovesLeftoversAndNothingElse) {
@@ -92,7 +119,8 @@ TEST_F(StoreTest, RemovesLeftoversAndNothingElse) {
   put(folder_ + "/notes.txt", "a person's");
   put(folder_ + "/old/keep", "a person's");
   ASSERT_TRUE(store_->remove_leftovers().is_ok());
-  EXPECT_EQ(list_folder(folder_), (std::vector<std::string>{"000001", "notes.txt", "old"}));
+  EXPECT_EQ(list_folder(folder_),
+            (std::vector<std::string>{".claims", "000001", "notes.txt", "old"}));
   EXPECT_EQ(list_folder(store_->path_of(1)),
             (std::vector<std::string>{"geometry.json", "manifest.json", "shard-00000"}));
   EXPECT_TRUE(store_->load_newest().is_ok());
@@ -104,7 +132,7 @@ TEST_F(StoreTest, PruneKeepsTheNewest) {
   EXPECT_EQ(store_->committed().size(), 5U);
   ASSERT_TRUE(store_->prune(2).is_ok());
   EXPECT_EQ(store_->committed(), (std::vector<uint64_t>{4, 5}));
-  EXPECT_EQ(list_folder(folder_), (std::vector<std::string>{"000004", "000005"}));
+  EXPECT_EQ(list_folder(folder_), (std::vector<std::string>{".claims", "000004", "000005"}));
   EXPECT_EQ(store_->begin().value(), 6U);
 }
 

@@ -7,6 +7,9 @@
 #include "flux/base/check.h"
 
 namespace flux {
+namespace {
+constexpr uint32_t kFailuresToTurn = 2;
+}
 
 struct CoordinatorChannel::State {
   struct Call {
@@ -15,8 +18,17 @@ struct CoordinatorChannel::State {
   };
   std::vector<std::unique_ptr<Channel>> channels;
   size_t at = 0;
+  uint32_t failures = 0;  // of the channel in use, in a row
   uint64_t last = 0;
   std::map<uint64_t, Call> calls;
+
+  // Of calls that fail together the first ones turn, not all.
+  void ended(const Status& status) {
+    failures = status.code() == Code::kUnavailable ? failures + 1 : 0;
+    if (failures < kFailuresToTurn) return;
+    failures = 0;
+    at = (at + 1) % channels.size();
+  }
 };
 
 CoordinatorChannel::CoordinatorChannel(std::vector<std::unique_ptr<Channel>> channels)
@@ -38,9 +50,7 @@ uint64_t CoordinatorChannel::call(RpcCall call) {
     const auto state = weak.lock();
     if (!state) return;
     state->calls.erase(number);
-    // Of many calls that fail together the first one turns.
-    if (status.code() == Code::kUnavailable && state->at == used)
-      state->at = (used + 1) % state->channels.size();
+    if (state->at == used) state->ended(status);
     if (done) done(std::move(status), std::move(reply));
   };
   const uint64_t id = s.channels[used]->call(std::move(call));

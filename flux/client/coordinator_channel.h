@@ -1,8 +1,9 @@
 // CoordinatorChannel: one Channel over several, of which one reaches the coordinator that acts.
 //
 // Calls go over the channel that answered last. A call that ends with kUnavailable (it does not
-// answer, or says that it stands by) ends so for its caller too, and the next call goes over the
-// next channel, in turn: whoever repeats calls (client/retry_caller.h) finds the one that acts.
+// answer, or says that it stands by) ends so for its caller too; after two in a row the next call
+// goes over the next channel, in turn: whoever repeats calls (client/retry_caller.h) finds the one
+// that acts. Two, because one that acts says kUnavailable too, of a lease that was asked for again.
 // With one channel it does nothing. Threads: as Channel. Ownership: it owns the channels. Failure:
 // that of the channel used.
 #pragma once

@@ -47,29 +47,39 @@ struct Three {
 
 TEST(CoordinatorChannel, TurnsOnceForCallsThatFailTogether) {
   Three t;
-  t.call();
-  t.call();
-  ASSERT_EQ(t.all[0]->calls.size(), 2U);
+  for (int i = 0; i < 4; ++i) t.call();
+  ASSERT_EQ(t.all[0]->calls.size(), 4U);
   t.all[0]->end(0, Code::kUnavailable);
-  EXPECT_EQ(t.channel->peer(), "b");
+  EXPECT_EQ(t.channel->peer(), "a");
   t.all[0]->end(1, Code::kUnavailable);
-  EXPECT_EQ(t.channel->peer(), "b") << "it was about a, which is not used any more";
-  t.call();
-  t.all[1]->end(0, Code::kStale);
-  EXPECT_EQ(t.channel->peer(), "b") << "an answer";
-  t.call();
-  t.all[1]->end(1, Code::kUnavailable);
-  t.call();
-  t.all[2]->end(0, Code::kUnavailable);
+  EXPECT_EQ(t.channel->peer(), "b");
+  t.all[0]->end(2, Code::kUnavailable);
+  t.all[0]->end(3, Code::kUnavailable);
+  EXPECT_EQ(t.channel->peer(), "b") << "they were about a, which is not used any more";
+  for (int i = 0; i < 2; ++i) t.call();
+  for (size_t i = 0; i < 2; ++i) t.all[1]->end(i, Code::kUnavailable);
+  for (int i = 0; i < 2; ++i) t.call();
+  for (size_t i = 0; i < 2; ++i) t.all[2]->end(i, Code::kUnavailable);
   EXPECT_EQ(t.channel->peer(), "a") << "all the way round";
-  EXPECT_EQ(t.got, (std::vector<std::string>{"a", "a", "b", "b", "c"}));
+  EXPECT_EQ(t.got, (std::vector<std::string>{"a", "a", "a", "a", "b", "b", "c", "c"}));
+}
+
+TEST(CoordinatorChannel, StaysWithWhoAnswers) {
+  Three t;
+  for (size_t i = 0; i < 10; i += 2) {
+    t.call();
+    t.call();
+    t.all[0]->end(i, Code::kUnavailable);  // a lease that was asked for again
+    t.all[0]->end(i + 1, i % 4 == 0 ? Code::kOk : Code::kStale);
+    EXPECT_EQ(t.channel->peer(), "a");
+  }
 }
 
 TEST(CoordinatorChannel, CancelsWhereTheCallIs) {
   Three t;
   const uint64_t first = t.call();
-  t.call();
-  t.all[0]->end(1, Code::kUnavailable);
+  for (int i = 0; i < 2; ++i) t.call();
+  for (size_t i = 1; i <= 2; ++i) t.all[0]->end(i, Code::kUnavailable);
   const uint64_t second = t.call();
   t.channel->cancel(first);
   t.channel->cancel(second);
@@ -77,7 +87,7 @@ TEST(CoordinatorChannel, CancelsWhereTheCallIs) {
   EXPECT_EQ(t.all[0]->cancelled, std::vector<uint64_t>{1});
   EXPECT_EQ(t.all[1]->cancelled, std::vector<uint64_t>{1});
   t.channel.reset();  // with calls under way: nobody is told
-  EXPECT_EQ(t.got.size(), 1U);
+  EXPECT_EQ(t.got.size(), 2U);
 }
 
 TEST(CoordinatorChannel, ListsOfAddresses) {

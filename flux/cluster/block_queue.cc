@@ -1,6 +1,7 @@
 #include "flux/cluster/block_queue.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -257,13 +258,16 @@ void BlockQueue::hand_over(uint32_t b, uint32_t batches) {
   }
 }
 
-void BlockQueue::release(WorkerId worker, bool died) {
+void BlockQueue::release(WorkerId worker, bool died, const std::set<BlockId>& not_begun) {
   const auto hand = in_hand_.extract(worker);
   if (hand.empty()) return;
   deaths_ += died ? 1 : 0;
+  const auto begun = [&](uint32_t b) { return !not_begun.contains(lease_of(b, kWhole).id); };
+  const auto accused = std::count_if(hand.mapped().begin(), hand.mapped().end(),
+                                     [&](const auto& one) { return begun(one.first); });
   for (const auto& [b, hand_of] : hand.mapped()) {
     Block& block = blocks_[b];
-    if (died) count_death(b, hand_of.alone, hand.mapped().size() == 1);
+    if (died && begun(b)) count_death(b, hand_of.alone, accused == 1);
     const bool held = block.state == BlockState::kPending && block.worker == worker;
     std::erase(block.former, worker);
     if (held) give_back(b);
@@ -349,6 +353,18 @@ void BlockQueue::applied_before_are_safe(uint64_t point) {
     block.safe_mask |= block.point_mask;
     if (block.state == BlockState::kApplied) set_resting_state(b);
   }
+}
+
+uint64_t BlockQueue::batches_held_by(WorkerId worker) const {
+  const auto hand = in_hand_.find(worker);
+  if (hand == in_hand_.end()) return 0;
+  uint64_t batches = 0;
+  for (const auto& [b, hand_of] : hand->second) {
+    const Block& block = blocks_[b];
+    if (block.state == BlockState::kPending && block.worker == worker)
+      batches += static_cast<uint64_t>(std::popcount(hand_of.mask & ~block.applied_mask));
+  }
+  return batches;
 }
 
 size_t BlockQueue::held_by(WorkerId worker) const {

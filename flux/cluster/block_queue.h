@@ -11,7 +11,7 @@
 // Time-outs: a lease without progress runs out and the block goes to others. The former holder may
 // still finish it; identity makes that safe, and its hints count. It does not get the block a
 // second time unless, for another time-out, nothing moves and nobody else takes it.
-// Poison: a worker that dies is evidence against everything it had in hand. A block with enough
+// Poison: a worker that dies is evidence against everything it had begun. A block with enough
 // deaths is suspect: it is leased one batch at a time, and only to a worker that has nothing else
 // in hand, so that the next death points at that batch. Only such deaths condemn a batch; time-outs
 // and graceful leaves never do. Where workers die of other causes too, it takes more of them: as
@@ -32,7 +32,7 @@
 
 namespace flux {
 
-using WorkerId = uint32_t;
+using WorkerId = uint64_t;
 
 enum class BlockState : uint8_t { kTodo, kPending, kApplied, kDone, kAside };
 const char* block_state_name(BlockState state);
@@ -81,8 +81,8 @@ class BlockQueue {
   // Somebody saw every shard acknowledge one batch. Hints that do not belong here are ignored.
   void batch_applied(const BatchId& id, TimeNs now);
   // The worker is gone: what it holds goes back to where it was in the order. `died`: it did not
-  // say goodbye, so each block it had in hand counts a death.
-  void release(WorkerId worker, bool died);
+  // say goodbye, so each block that it had in hand counts a death, but those it had not begun.
+  void release(WorkerId worker, bool died, const std::set<BlockId>& not_begun = {});
   // The worker gives one block back; ignored when it does not hold it.
   void release_block(WorkerId worker, const BlockId& id);
 
@@ -114,7 +114,8 @@ class BlockQueue {
   size_t applied() const { return applied_; }
   size_t done() const { return done_; }
   size_t aside() const { return aside_; }
-  size_t held_by(WorkerId worker) const;  // leases that have not run out
+  size_t held_by(WorkerId worker) const;            // leases that have not run out
+  uint64_t batches_held_by(WorkerId worker) const;  // of them, batches not known to be applied
   BlockState state(uint32_t block) const { return blocks_[block].state; }
   // Batches that are known to be applied everywhere.
   uint32_t applied_mask(uint32_t block) const { return blocks_[block].applied_mask; }

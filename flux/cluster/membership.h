@@ -2,7 +2,7 @@
 //
 // A member is a (name, boot): a process that comes back under its name is another member, and the
 // former one is gone at once. Expiry is only a guess that somebody is dead; what makes it safe is
-// fencing by identity and epoch elsewhere. Ids start at 1 and are never used twice.
+// fencing by identity and epoch elsewhere. Ids are never used twice.
 // Pure: the caller brings the time. Not thread-safe.
 #pragma once
 
@@ -18,7 +18,13 @@
 
 namespace flux {
 
-using MemberId = uint32_t;
+using MemberId = uint64_t;
+
+// Members of two lives of a job (each has a term of its own) never have the same id: one that a
+// former coordinator knew is a stranger to this one until it joins.
+inline MemberId first_member_id(uint64_t term) {
+  return term << 32;
+}
 
 struct Member {
   MemberId id = 0;
@@ -30,8 +36,7 @@ struct Member {
 
 class Membership {
  public:
-  // Ids follow `last`: memberships of two lives of a job start far apart, so that a member of the
-  // former one is never taken for one of this.
+  // Ids follow `last`; see first_member_id().
   explicit Membership(TimeNs lease_ns, MemberId last = 0) : lease_ns_(lease_ns), last_(last) {}
 
   struct Joined {

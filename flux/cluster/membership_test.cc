@@ -125,5 +125,19 @@ TEST(Membership, AgreesWithAPlainList) {
   EXPECT_GT(ids.size(), 1000U);
 }
 
+// A life of a job has a term of its own; however many join in one, the next begins beyond.
+TEST(MembershipIds, TwoLivesShareNone) {
+  for (const uint64_t term : {1U, 2U, 0x8001U, 0x10000U}) {
+    Membership life(kSecond, first_member_id(term));
+    MemberId last = 0;
+    for (uint64_t boot = 1; boot <= 70000; ++boot) {
+      last = life.join("w", boot, 0).id;
+      life.leave(last);
+    }
+    EXPECT_GT(last, first_member_id(term));
+    EXPECT_LT(last, first_member_id(term + 1));
+  }
+}
+
 }  // namespace
 }  // namespace flux

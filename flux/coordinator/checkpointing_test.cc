@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "flux/api/saved_shard.h"
+#include "flux/storage/atomic_file.h"
 
 namespace flux {
 namespace {
@@ -76,8 +77,7 @@ Result<Manifest> write_checkpoint(const CheckpointStore& store, const std::strin
     EXPECT_TRUE(store.abandon(base.number).is_ok());
     return saved.status();
   }
-  for (const SavedShard& s : saved.value())
-    base.shards.push_back({{s.name, s.bytes, s.hash}, s.op, s.stream_hash, s.rows});
+  FLUX_ASSIGN_OR_RETURN(base.shards, link_shards(saved.value(), nullptr));
   return commit_checkpoint(store, std::move(base), geometry, closing);
 }
 
@@ -98,6 +98,7 @@ class Checkpointing : public testing::Test {
     Manifest base;
     base.incarnation = kLife;
     base.job = "j";
+    base.closed.push_back({"pass", 75, 2, geometry_.hash(), 0});
     return write_checkpoint(CheckpointStore(folder_), folder_, &server_, base, nullptr, &closing);
   }
   // The pass does not close, the message says why, and no trace is left.
@@ -106,7 +107,7 @@ class Checkpointing : public testing::Test {
     ASSERT_FALSE(result.is_ok()) << why;
     EXPECT_EQ(result.status().code(), Code::kCorrupt);
     EXPECT_NE(result.status().message().find(why), std::string::npos) << result.status().message();
-    EXPECT_TRUE(std::filesystem::is_empty(folder_));
+    EXPECT_EQ(list_folder(folder_), std::vector<std::string>{".claims"});
   }
 
   Geometry geometry_ = make_geometry();
@@ -131,6 +132,61 @@ TEST_F(Checkpointing, AgreedVerdictsPass) {
   server_.mark_all(left);
   for (ShardId s = 0; s < 3; ++s) server_.mark(s, 0, 0, 0, Verdict::kSkipped);
   EXPECT_TRUE(close().is_ok());
+}
+
+// A batch that was skipped while some shards had it already: nobody has to be asked about it.
+TEST_F(Checkpointing, SkippedOnSomeShardsAndAppliedOnOthersPasses) {
+  const auto left = [](ShardId s, uint16_t e, uint32_t k, uint8_t b) {
+    return s != 1 && e == 1 && k == 1 && b == 3;
+  };
+  server_.mark_all(left);
+  server_.mark(0, 1, 1, 3, Verdict::kSkipped);
+  server_.mark(2, 1, 1, 3, Verdict::kSkipped);
+  const auto result = close();
+  ASSERT_TRUE(result.is_ok()) << result.status().message();
+  ASSERT_EQ(result.value().closed.size(), 1U);
+  EXPECT_EQ(result.value().closed[0].skipped_examples, 5U) << "the last batch of the second block";
+}
+
+TEST_F(Checkpointing, DroppedIsNotSkipped) {
+  const auto left = [](ShardId s, uint16_t e, uint32_t k, uint8_t b) {
+    return s == 2 && e + k + b == 0;
+  };
+  server_.mark_all(left);
+  server_.mark(2, 0, 0, 0, Verdict::kDropped);
+  expect_refused("shard 2 and shard 0 disagree about pass 1 phase 0 epoch 0 block 0 batch 0");
+}
+
+TEST(LinkShards, AnIncrementComesBehindTheFilesOfTheLastCheckpoint) {
+  Manifest last;
+  last.number = 7;
+  last.shards.push_back({{"shard-00000", 100, 1}, 10, 11, 5});
+  last.shards.push_back({{"shard-00001.changes", 9, 2}, 20, 21, 6});
+  last.shards[1].chain.push_back({5, {"shard-00001", 90, 3}, 15, 16});
+  std::vector<SavedShard> saved = {{0, "shard-00000.changes", 8, 4, 30, 31, 7, true, 10, 11},
+                                   {1, "shard-00001", 7, 5, 40, 41, 8}};
+  auto linked = link_shards(saved, &last);
+  ASSERT_TRUE(linked.is_ok()) << linked.status().message();
+  EXPECT_EQ(linked.value()[0].file, (FileInfo{"shard-00000.changes", 8, 4}));
+  EXPECT_EQ(linked.value()[0].chain,
+            (std::vector<ChainLink>{{7, {"shard-00000", 100, 1}, 10, 11}}));
+  EXPECT_TRUE(linked.value()[1].chain.empty());
+  saved[1] = {1, "shard-00001.changes", 7, 5, 40, 41, 8, true, 20, 21};
+  linked = link_shards(saved, &last);
+  ASSERT_TRUE(linked.is_ok());
+  EXPECT_EQ(linked.value()[1].chain,
+            (std::vector<ChainLink>{{5, {"shard-00001", 90, 3}, 15, 16},
+                                    {7, {"shard-00001.changes", 9, 2}, 20, 21}}));
+  // What does not continue the last checkpoint, or has none.
+  EXPECT_EQ(link_shards(saved, nullptr).status().code(), Code::kCorrupt);
+  std::vector<SavedShard> bad = saved;
+  bad[1].base_op = 19;
+  EXPECT_EQ(link_shards(bad, &last).status().code(), Code::kCorrupt);
+  bad = saved;
+  bad[0].base_stream_hash = 0;
+  EXPECT_EQ(link_shards(bad, &last).status().code(), Code::kCorrupt);
+  std::swap(saved[0], saved[1]);
+  EXPECT_EQ(link_shards(saved, &last).status().code(), Code::kCorrupt);
 }
 
 TEST_F(Checkpointing, OneMissingBatchOnOneShard) {

@@ -27,6 +27,7 @@ std::string encode(const Decision& d) {
     json["boot"] = d.boot;
     json["id"] = d.id;
   }
+  if (d.kind == "lr") json["lr"] = {d.lr.reference, d.lr.workers, d.lr.factor, d.lr.left};
   const std::string body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   // The newline before it ends whatever a writer that died has left.
   return fmt::format("\n{:016x} {}\n", hash_bytes(body.data(), body.size()), body);
@@ -52,6 +53,16 @@ bool decode_batch(const Json& json, Decision* d) {
   return true;
 }
 
+bool decode_lr(const Json& json, LrPolicyState* lr) {
+  const auto at = json.find("lr");
+  if (at == json.end() || !at->is_array() || at->size() != 4) return false;
+  lr->reference = (*at)[0].get<uint32_t>();
+  lr->workers = (*at)[1].get<uint32_t>();
+  lr->factor = (*at)[2].get<double>();
+  lr->left = (*at)[3].get<uint64_t>();
+  return true;
+}
+
 bool decode(const std::string& line, Decision* d) {
   if (line.size() < 18 || line[16] != ' ') return false;
   const std::string body = line.substr(17);
@@ -68,7 +79,8 @@ bool decode(const std::string& line, Decision* d) {
     d->why = json.value("why", std::string());
     d->member = json.value("member", std::string());
     d->boot = json.value("boot", uint64_t{0});
-    d->id = json.value("id", 0U);
+    d->id = json.value("id", uint64_t{0});
+    if (d->kind == "lr" && !decode_lr(json, &d->lr)) return false;
     return d->kind != "verdict" || decode_batch(json, d);
   } catch (const nlohmann::json::exception&) {  // a field of another type
     return false;
@@ -96,8 +108,11 @@ std::vector<Decision> compact(const std::vector<Decision>& decisions, uint32_t c
         return k.kind == d.kind && (d.kind == "move" ? k.id == d.id : k.member == d.member);
       });
       kept.push_back(d);
+    } else if (d.kind == "lr") {
+      std::erase_if(kept, [](const Decision& k) { return k.kind == "lr"; });
+      kept.push_back(d);
     } else if (d.kind == "end") {
-      std::erase_if(kept, [](const Decision& k) { return !k.member.empty(); });
+      std::erase_if(kept, [](const Decision& k) { return !k.member.empty() || k.kind == "lr"; });
     } else if (d.pass + 1 >= closed) {
       kept.push_back(d);
     }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "flux/base/status.h"
+#include "flux/cluster/lr_policy.h"
 #include "flux/protocol/batch_id.h"
 #include "flux/storage/files.h"
 
@@ -19,7 +20,7 @@ namespace flux {
 
 struct Decision {
   // "open_pass", "verdict", "tested", "end"; of members "server", "server_gone", "worker",
-  // "worker_gone", "drain" (of a server), "move" (shard `id` to server `member`)
+  // "worker_gone", "drain" (of a server), "move" (shard `id` to server `member`); "lr"
   std::string kind;
   uint64_t term = 0;
   uint32_t pass = 0;
@@ -30,7 +31,8 @@ struct Decision {
   std::string why;
   std::string member;  // of servers and workers: name
   uint64_t boot = 0;
-  uint32_t id = 0;  // ServerId or WorkerId
+  uint64_t id = 0;   // ServerId or WorkerId
+  LrPolicyState lr;  // of "lr": where the learning-rate policy stands
 };
 
 // What the next life of the job needs of a log: decisions about passes from `closed` - 1 on, and

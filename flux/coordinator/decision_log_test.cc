@@ -80,5 +80,20 @@ TEST_F(DecisionLogTest, OnlyWhatTheNextLifeNeedsIsKept) {
   for (const Decision& d : compact(over, 2)) EXPECT_EQ(d.kind, "verdict");
 }
 
+TEST_F(DecisionLogTest, OfTheLearningRateTheLastWordCountsUntilTheEnd) {
+  Decision first, last, end;
+  first.kind = last.kind = "lr";
+  first.lr = {2, 3, 1.25, 50};
+  last.lr = {2, 4, 0.1, 7};
+  end.kind = "end";
+  DecisionLog log(&real_files(), folder_ + "/log");
+  ASSERT_TRUE(log.append(first).is_ok());
+  ASSERT_TRUE(log.append(last).is_ok());
+  const auto kept = compact(log.read().value(), 0);
+  ASSERT_EQ(kept.size(), 1U);
+  EXPECT_EQ(kept[0].lr, last.lr);
+  EXPECT_TRUE(compact({first, last, end}, 0).empty());
+}
+
 }  // namespace
 }  // namespace flux

@@ -6,6 +6,7 @@
 
 #include "flux/base/hash.h"
 #include "flux/base/random.h"
+#include "flux/cluster/lease_share.h"
 #include "flux/coordinator/job_state.h"
 
 namespace flux {
@@ -115,20 +116,36 @@ void JobMaster::State::pump() {
   }
 }
 
+bool JobMaster::State::takes_over() const {
+  return now() < takeover_until_ && !workers_expected_.empty();
+}
+
 // After a take-over, those who hold blocks come first.
 bool JobMaster::State::leases_wait() const {
-  return hold_ || verifying_ || (now() < takeover_until_ && !workers_expected_.empty());
+  return hold_ || verifying_ || takes_over();
+}
+
+// Whether this worker may hold one more of what is left.
+bool JobMaster::State::has_share(WorkerId id, const BlockQueue& queue) const {
+  LeaseShare share;
+  share.todo = queue.todo();
+  share.lanes_all = 0;
+  for (const auto& [other, worker] : workers_) share.lanes_all += std::max(1U, worker.info.lanes);
+  share.lanes = workers_.at(id).info.lanes;
+  share.held_blocks = queue.held_by(id);
+  share.held_batches = queue.batches_held_by(id);
+  return share.may_lease();
 }
 
 bool JobMaster::State::answer_one(WorkerId id, Slot* slot) {
   LeaseAnswer given;
-  if (phase_ == Phase::kTraining && !sync() && !leases_wait() && queue_ &&
+  if (phase_ == Phase::kTraining && !sync() && !leases_wait() && queue_ && has_share(id, *queue_) &&
       queue_->lease(id, now(), &given.lease)) {
     given.kind = LeaseAnswer::Kind::kBlock;
     given.geometry = geometry_->hash();
     given.lr_scale = lr_->factor();
     lr_->leased(given.lease.batches);
-  } else if (phase_ == Phase::kEvaluating && test_queue_ &&
+  } else if (phase_ == Phase::kEvaluating && test_queue_ && has_share(id, *test_queue_) &&
              test_queue_->lease(id, now(), &given.lease)) {
     given.kind = LeaseAnswer::Kind::kEvaluate;
     given.geometry = test_->hash();

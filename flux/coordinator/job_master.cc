@@ -46,6 +46,7 @@ void JobMaster::State::tick() {
   check_asks();
   pump_places();
   recount_if();
+  log_lr();
   for (const Member& member : workers_members_.expire(now()))
     lose_worker(member.id, true,
                 fmt::format("{} was not heard for {:.1f} s", member.name,

@@ -71,7 +71,23 @@ void JobMaster::State::join_worker(const JoinRequest& request,
 // The learning rate follows the number of workers, if the job says so.
 void JobMaster::State::count_workers() {
   if (!lr_) lr_.emplace(plan_.lr, std::max(1U, options_.workers_wanted));
+  if (takes_over()) return;  // they come back one by one
   lr_->workers(static_cast<uint32_t>(workers_.size()));
+}
+
+// So that the next coordinator goes on from here; about once a second while it moves.
+void JobMaster::State::log_lr() {
+  if (!lr_ || term_ == 0 || plan_.lr.lr == "none") return;
+  count_workers();
+  const bool jumped = lr_->state().workers != lr_logged_.workers;
+  if (lr_->state() == lr_logged_ || (!jumped && now() - lr_logged_at_ < kSecond)) return;
+  lr_logged_ = lr_->state();
+  lr_logged_at_ = now();
+  Decision decision;
+  decision.kind = "lr";
+  decision.term = term_;
+  decision.lr = lr_logged_;
+  log_decision(decision);
 }
 
 // Is there anything to do for it, and is it known what others do?
@@ -98,13 +114,13 @@ void JobMaster::State::adopt_leases(WorkerId id, const JoinRequest& request) {
 }
 
 void JobMaster::State::log_member(const char* kind, const std::string& name, uint64_t boot,
-                                  ServerId server) {
+                                  uint64_t id) {
   Decision decision;
   decision.kind = kind;
   decision.term = term_;
   decision.member = name;
   decision.boot = boot;
-  decision.id = server;
+  decision.id = id;
   log_decision(decision);
 }
 
@@ -147,7 +163,11 @@ void JobMaster::State::report_worker(WorkerId worker, const WorkerReport& report
     w.base = report;
     w.rate_examples = report.examples;
   }
-  if (report.examples >= w.report.examples) w.report = report;
+  if (report.examples >= w.report.examples) {
+    w.ahead = {report.ahead.begin(), report.ahead.end()};
+    w.report = report;
+    w.report.ahead.clear();
+  }
   if (now() - w.rate_time >= kSecond) {
     if (w.rate_time > 0)
       w.rate = static_cast<double>(w.report.examples - w.rate_examples) * 1e9 /
@@ -215,7 +235,7 @@ void JobMaster::State::lose_worker(WorkerId id, bool died, const std::string& wh
   forget_slots(&worker,
                error(Code::kStale, "worker {} is not a member of job {} any more", id, plan_.name));
   std::erase_if(pending_rounds_, [id](const auto& given) { return given.first.first == id; });
-  if (queue_) queue_->release(id, died);
+  if (queue_) queue_->release(id, died, worker.ahead);
   if (test_queue_) test_queue_->release(id, false);
   if (rounds_) void_members(rounds_->remove_worker(id));
   skip_poisoned();

@@ -80,15 +80,15 @@ void JobMaster::State::folder_opened(Result<std::shared_ptr<Opened>> opened) {
     if (d.kind == "worker") workers_expected_.insert(d.member);
     if (d.kind == "server" && d.id >= servers_.size() && d.id < kServersMax)
       servers_.resize(d.id + 1);  // their numbers are taken
+    if (d.kind == "lr") lr_.emplace(plan_.lr, lr_logged_ = d.lr);
   }
-  // Ids of two coordinators start far apart: a member of one is never taken for one of the other.
-  workers_members_ =
-      Membership(options_.member_lease_ns, static_cast<MemberId>((term_ & 0x7FFF) << 16));
+  workers_members_ = Membership(options_.member_lease_ns, first_member_id(term_));
   ShardPlacesOptions places;
   places.replicas = plan_.replicas;
   places_.emplace(plan_.all_shards, term_, places);
   for (const Decision& d : decisions_)
-    if (d.kind == "move" && d.id < plan_.all_shards) places_->pin(d.id, d.member);
+    if (d.kind == "move" && d.id < plan_.all_shards)
+      places_->pin(static_cast<ShardId>(d.id), d.member);
   restored_ = std::move(found.manifest);
   newest_ = restored_;
   if (restored_) {
@@ -152,7 +152,8 @@ Status JobMaster::State::forget() const {
   FLUX_RETURN_IF_ERROR(store().prune(0));
   for (const std::string& name : files_->list(in_output("geometry")))
     FLUX_RETURN_IF_ERROR(files_->remove_all(join_path(in_output("geometry"), name)));
-  for (const char* name : {"curve.tsv", "curve.svg", "summary.json", "coordinator.log"})
+  for (const char* name :
+       {"curve.tsv", "curve.svg", "summary.json", "skipped.tsv", "coordinator.log"})
     FLUX_RETURN_IF_ERROR(files_->remove_all(in_output(name)));
   return Status::ok();
 }

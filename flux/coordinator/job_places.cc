@@ -40,10 +40,10 @@ bool was_taken(const PlaceStep& step, const ShardState& state) {
 void JobMaster::State::pump_places() {
   if (!places_on_ || phase_ == Phase::kEnded) return;
   std::map<ServerId, Steps> assigns, seals, restores;
-  std::map<std::pair<ServerId, ServerId>, Steps> copies;
+  Steps copies;  // a call each: a shard has its backup as soon as its own copy is there
   for (const PlaceStep& step : places_->next(now())) {
     if (step.kind == StepKind::kCopy) {
-      copies[{step.server, step.other}].push_back(step);
+      copies.push_back(step);
     } else if (step.kind == StepKind::kSeal) {
       seals[step.server].push_back(step);
     } else if (step.kind == StepKind::kRestore) {
@@ -56,7 +56,7 @@ void JobMaster::State::pump_places() {
   for (const auto& [server, steps] : assigns) assign_steps(server, steps);
   for (const auto& [server, steps] : seals) seal_steps(server, steps);
   for (const auto& [server, steps] : restores) restore_steps(server, steps);
-  for (const auto& [pair, steps] : copies) copy_steps(pair.first, pair.second, steps);
+  for (const PlaceStep& step : copies) copy_step(step);
   const std::optional<TimeNs> next = places_->next_time();
   if (!next || (places_due_ > now() && places_due_ <= *next)) return;
   places_due_ = std::max(*next, now() + kTurnMinNs);
@@ -102,11 +102,12 @@ void JobMaster::State::seal_steps(ServerId server, const Steps& steps) {
                       }));
 }
 
-void JobMaster::State::copy_steps(ServerId server, ServerId target, const Steps& steps) {
-  admin(server)->copy(make_call(shards_of(steps)), target, servers_[target].info.address,
-                      guard([this, steps](const Result<std::vector<ShardState>>& states) {
-                        steps_answered(steps, states);
-                      }));
+void JobMaster::State::copy_step(const PlaceStep& step) {
+  admin(step.server)
+      ->copy(make_call({step.shard}), step.other, servers_[step.other].info.address,
+             guard([this, step](const Result<std::vector<ShardState>>& states) {
+               steps_answered({step}, states);
+             }));
 }
 
 void JobMaster::State::steps_answered(const Steps& steps,
@@ -219,17 +220,7 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
     load_call.epochs.push_back({step.epoch.term, step.epoch.n - 1});
     call.shards.push_back(step.shard);
     call.epochs.push_back(step.epoch);
-    ShardToLoad shard;
-    shard.shard = step.shard;
-    if (newest_) {
-      const FileInfo& file = newest_->shards[step.shard].file;
-      shard.name = file.name;
-      shard.bytes = file.bytes;
-      shard.hash = file.hash;
-      shard.op = newest_->shards[step.shard].op;
-      shard.stream_hash = newest_->shards[step.shard].stream_hash;
-    }
-    load.shards.push_back(std::move(shard));
+    load.shards.push_back(newest_ ? to_load(*newest_, step.shard) : ShardToLoad{step.shard, {}});
   }
   if (!newest_ && (!closed_.empty() || phase_ == Phase::kEnding)) {
     const Status lost =

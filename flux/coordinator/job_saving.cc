@@ -112,26 +112,25 @@ void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t po
   base.model = plan_.model;
   base.closed = closed_;
   const std::string pass_name = plan_.passes[pass_];
-  std::vector<BatchId> skipped_ids;
   if (closing) {
-    uint64_t skipped = 0;
-    skipped_ids = decided(Verdict::kSkipped);
-    for (const BatchId& id : skipped_ids)
-      skipped += geometry_->batch_records(id.block.block, id.batch);
     base.closed.push_back(
-        {pass_name, geometry_->records(), plan_.schedule.sections(), geometry_->hash(), skipped});
+        {pass_name, geometry_->records(), plan_.schedule.sections(), geometry_->hash(), 0});
   } else {
     base.geometry = geometry_->hash();
     base.open_pass = pass_name;
     base.examples = examples_by_hints();
   }
-  for (const SavedShard& s : saved)
-    base.shards.push_back({{s.name, s.bytes, s.hash}, s.op, s.stream_hash, s.rows});
+  auto linked = link_shards(saved, committed_ != 0 ? &*newest_ : nullptr);
+  if (!linked.is_ok()) {
+    committed_ = 0;  // the next save builds on nothing
+    return abandon(number, linked.status(), then);
+  }
+  base.shards = std::move(linked).value();
   slowly<Manifest>(
       [this, self = shared_from_this(), base = std::move(base), closing, geometry = *geometry_,
-       pass = pass_, skipped_ids = std::move(skipped_ids)]() -> Result<Manifest> {
+       pass = pass_]() -> Result<Manifest> {
         FLUX_RETURN_IF_ERROR(still_mine());
-        const PassToClose close{pass, plan_.schedule, &geometry, skipped_ids};
+        const PassToClose close{pass, plan_.schedule, &geometry};
         return commit_checkpoint(store(), base, closing ? nullptr : &geometry,
                                  closing ? &close : nullptr);
       },

@@ -101,6 +101,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
     WorkerReport report;
     WorkerReport base;  // of a worker from before a take-over: its first report
     bool has_base = true;
+    std::set<BlockId> ahead;         // leased and not begun, by its last report
     bool leaves = false;             // it was asked to
     std::map<uint32_t, Slot> slots;  // by lane
     TimeNs asked = 0;                // its last lease request, or when it joined
@@ -179,7 +180,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void forget_slots(Worker* worker, const Status& why);
   void void_members(const std::vector<SyncRounds::Voided>& voided);
   void log_decision(const Decision& decision);
-  void log_member(const char* kind, const std::string& name, uint64_t boot, ServerId server);
+  void log_member(const char* kind, const std::string& name, uint64_t boot, uint64_t id);
 
   // servers
   void arrive(ServerJoin info, ServerDone done);
@@ -228,7 +229,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void pump_places();
   void assign_steps(ServerId server, const Steps& steps);
   void seal_steps(ServerId server, const Steps& steps);
-  void copy_steps(ServerId server, ServerId target, const Steps& steps);
+  void copy_step(const PlaceStep& step);
   void restore_steps(ServerId server, const Steps& steps);
   struct Restoring {
     ServerId server = kNoServer;
@@ -262,12 +263,14 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void pump();
   void pump_sync();
   bool answer_one(WorkerId id, Slot* slot);
+  bool has_share(WorkerId id, const BlockQueue& queue) const;
   static void answer(Slot* slot, LeaseAnswer answer);
   void answer_all(const LeaseAnswer& what);
   void acknowledge(const std::vector<BatchId>& applied, const std::vector<EvalReport>& evaluated);
   void take_evaluation(const EvalReport& report);
   void begin_section(uint32_t section, const std::vector<uint32_t>& marked);
   void verify_section();
+  bool takes_over() const;  // workers of a coordinator before are waited for
   bool leases_wait() const;
 
   // verdicts
@@ -431,7 +434,10 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   uint64_t batches_skipped_ = 0;
   std::set<BatchId> deciding_;  // a verdict is being logged
   std::optional<LrPolicy> lr_;
+  LrPolicyState lr_logged_;
+  TimeNs lr_logged_at_ = 0;
   void count_workers();
+  void log_lr();
   std::vector<ClosedPass> closed_;
   TimeNs train_start_ = 0;
   TimeNs train_ns_ = 0;

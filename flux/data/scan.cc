@@ -8,13 +8,13 @@
 
 #include "flux/base/buffer.h"
 #include "flux/base/hash.h"
+#include "flux/base/parallel.h"
 #include "flux/base/text.h"
 #include "flux/data/criteo.h"
 #include "flux/data/dataset.h"
 #include "flux/data/gzip.h"
 #include "flux/data/lines.h"
 #include "flux/data/options.h"
-#include "flux/data/parallel.h"
 #include "flux/storage/read_file.h"
 
 namespace flux {

@@ -54,6 +54,7 @@ struct Job {
   std::string wire = "fp32";       // fp32 | fp16 | bf16: numbers between workers and servers
   double checkpoint_every_s = 60;  // 0: only at the end of a pass
   uint32_t checkpoint_keep = 2;
+  uint32_t checkpoint_full_every = 8;  // checkpoints; 1: shards are always saved whole
 
   double skip_limit = 0.001;          // share of a pass's batches; see cluster/skip_limit.h
   LrPolicyOptions on_workers_change;  // what becomes of the learning rate

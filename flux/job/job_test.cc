@@ -63,6 +63,7 @@ TEST(Job, EveryFieldHasItsDefault) {
   EXPECT_EQ(job.wire, "fp32");
   EXPECT_EQ(job.checkpoint_every_s, 60);
   EXPECT_EQ(job.checkpoint_keep, 2U);
+  EXPECT_EQ(job.checkpoint_full_every, 8U);
   EXPECT_EQ(job.skip_limit, 0.001);
   EXPECT_EQ(job.on_workers_change, (LrPolicyOptions{"none", 0, 1000}));
 }
@@ -108,7 +109,7 @@ pull_ahead: 6
 mode: half_async
 push_in_flight: 9
 wire: bf16
-checkpoint: {every_s: 0.5, keep: 9}
+checkpoint: {every_s: 0.5, keep: 9, full_every: 3}
 skip_limit: 0.25
 on_workers_change: {lr: sqrt, reference: 4, warmup_batches: 70}
 )");
@@ -145,6 +146,7 @@ on_workers_change: {lr: sqrt, reference: 4, warmup_batches: 70}
   EXPECT_EQ(job.wire, "bf16");
   EXPECT_EQ(job.checkpoint_every_s, 0.5);
   EXPECT_EQ(job.checkpoint_keep, 9U);
+  EXPECT_EQ(job.checkpoint_full_every, 3U);
   EXPECT_EQ(job.skip_limit, 0.25);
   EXPECT_EQ(job.on_workers_change, (LrPolicyOptions{"sqrt", 4, 70}));
 }
@@ -191,7 +193,7 @@ TEST(Job, MessageShowsLineCaretAndWhatIsAllowed) {
             "job.yaml:2:5: unknown field 'keeep', did you mean 'keep'?\n"
             "    2 |     keeep: 3\n"
             "      |     ^^^^^\n"
-            "    allowed here: every_s, keep");
+            "    allowed here: every_s, keep, full_every");
 }
 
 TEST(Job, MessageCutsLongLinesAroundTheCaret) {

@@ -140,6 +140,12 @@ Section make_checkpoint_section() {
        "keep", [](D & d) -> auto& { return d.job.checkpoint_keep; },
        "Checkpoints kept; older ones are removed.")
       .between(1, 1000);
+  s.value<D>(
+       "full_every", [](D & d) -> auto& { return d.job.checkpoint_full_every; },
+       "At least one of so many checkpoints has a shard whole; the others may have only the rows "
+       "that changed. 1: always whole.")
+      .between(1, 64)
+      .tried_as({"whole_every", "increments", "incremental"});
   return s;
 }
 

@@ -27,6 +27,7 @@ struct RunArguments {
   uint32_t workers = 0;
   std::string http;        // address of the coordinator's HTTP interface
   std::string chaos;       // faults for tests (rpc/chaos.h)
+  std::string die_on;      // of workers, for tests
   bool drillable = false;  // roles obey <output>/cluster/faults.txt, which `flux drill` writes
   // Roles on other hosts.
   std::string hosts;                 // file with one host per line
@@ -57,7 +58,8 @@ struct CoordinatorArguments {
   std::string resume_command;
   std::string log;  // file for its lines with time and role; empty: <output>/cluster/logs
   int64_t supervisor = 0;
-  std::string etcd;  // endpoints: standbys wait until they lead
+  std::string etcd;                          // endpoints: standbys wait until they lead
+  std::string etcd_ca, etcd_cert, etcd_key;  // files, for https:// endpoints
   std::string chaos, faults;
 };
 
@@ -75,6 +77,7 @@ struct WorkerArguments {
   JobArguments job;  // optional: its model must be the coordinator's
   std::string chaos, faults;
   uint32_t in_flight = 0;  // at most so many pushes and pulls ahead; 0: as the job says
+  std::string die_on;      // BLOCK:BATCH, for tests: dies when it begins that batch
 };
 
 // A job that runs somewhere: its file, its output folder, or its coordinator's HTTP address.

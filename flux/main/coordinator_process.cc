@@ -129,6 +129,9 @@ class CoordinatorProcess {
     setup.output = role_.job.output;
     setup.job = role_.job.name;
     setup.etcd = arguments_.etcd;
+    setup.ca_file = arguments_.etcd_ca;
+    setup.certificate = arguments_.etcd_cert;
+    setup.key = arguments_.etcd_key;
     FLUX_ASSIGN_OR_RETURN(election_, open_election(setup));
     election_->announce({default_name("coordinator"), random_id(), arguments_.listen, ""});
     fmt::print("coordinator of {}: a candidate at {}\n", role_.job.name, arguments_.etcd);

@@ -50,6 +50,9 @@ bool of_newcomer(KillPoint point) {
          point == KillPoint::kInstallEnd;
 }
 
+// Processes look at the faults file every 50 ms; repair may be faster than that.
+constexpr double kOrdersRead_s = 0.5;
+
 }  // namespace
 
 FaultMaker::FaultMaker(FaultMakerOptions options, DrillWatch* watch)
@@ -190,15 +193,20 @@ Status FaultMaker::arm(const PlannedFault& planned, DrillFault fault,
   } else {
     armed.orders.dies.push_back({victim.pid, planned.order});
   }
-  armed_.push_back(armed);
-  FLUX_RETURN_IF_ERROR(write_faults());
-  if (!armed.provoked) return Status::ok();
-  FLUX_RETURN_IF_ERROR(signal_process(*armed.provoked, SIGKILL));
-  if (armed.newcomer) watch_->add_fault(armed.fault);  // its successor dies out of our sight
-  return Status::ok();
+  if (armed.provoked) armed.provoke_at = armed.fault.t + kOrdersRead_s;
+  armed_.push_back(std::move(armed));
+  return write_faults();
 }
 
 void FaultMaker::tick_armed(Armed* armed, double t, bool* over) {
+  if (armed->provoked && t >= armed->provoke_at) {
+    (void)signal_process(*armed->provoked, SIGKILL);
+    armed->provoked.reset();
+    if (armed->newcomer) {  // its successor dies out of our sight
+      armed->fault.t = t;
+      watch_->add_fault(armed->fault);
+    }
+  }
   const bool died = !armed->newcomer && !runs(armed->fault.victims[0]);
   if (died) {
     armed->fault.t = t;

@@ -53,9 +53,10 @@ class FaultMaker {
   struct Armed {
     DrillFault fault;  // made when the process dies
     double until = 0;
-    std::optional<RoleProcess> provoked;  // killed so that the point is passed
-    bool newcomer = false;                // the point is for the successor of the victim
-    Faults orders;                        // what the faults file says meanwhile
+    std::optional<RoleProcess> provoked;  // to be killed so that the point is passed
+    double provoke_at = 0;
+    bool newcomer = false;  // the point is for the successor of the victim
+    Faults orders;          // what the faults file says meanwhile
   };
   Status kill(const DrillFault& fault);
   Status pause(DrillFault fault);

@@ -104,6 +104,7 @@ void add_run(CLI::App* app, Arguments* a, int* exit_code) {
       ->check(CLI::Range(1, 1000));
   run->add_option("--http", a->run.http, "status of a cluster, HOST:PORT (default: any port here)");
   run->add_option("--chaos", a->run.chaos, "faults of the network, for tests")->group("");
+  run->add_option("--die-on", a->run.die_on, "BLOCK:BATCH, for tests: kills workers")->group("");
   run->add_flag("--drillable", a->run.drillable,
                 "obey what flux drill writes into the output folder: partitions, kill points");
   add_hosts(run, &a->run);
@@ -144,6 +145,20 @@ void add_security(CLI::App* command, SecurityArguments* security) {
   command->add_flag("--token-stdin", security->token_stdin, "for roles of other hosts")->group("");
 }
 
+void add_etcd(CLI::App* command, CoordinatorArguments* to) {
+  CLI::Option* etcd = command->add_option(
+      "--etcd", to->etcd, "endpoints of an etcd: wait as a standby until this one leads");
+  command
+      ->add_option("--etcd-ca", to->etcd_ca,
+                   "file of authorities for https:// endpoints (default: the system's)")
+      ->needs(etcd);
+  CLI::Option* certificate =
+      command->add_option("--etcd-cert", to->etcd_cert, "file of a certificate for etcd");
+  CLI::Option* key = command->add_option("--etcd-key", to->etcd_key, "file of its key");
+  certificate->needs(etcd)->needs(key);
+  key->needs(etcd)->needs(certificate);
+}
+
 void add_coordinator(CLI::App* app, Arguments* a, int* exit_code) {
   CoordinatorArguments* to = &a->coordinator;
   CLI::App* command = app->add_subcommand("coordinator", "lead a job: one role of a cluster");
@@ -165,8 +180,7 @@ void add_coordinator(CLI::App* app, Arguments* a, int* exit_code) {
   command->add_flag("--fresh", to->fresh, "forget what an earlier run left in the output folder");
   command->add_option("--summary", to->summary, "write the end's figures as JSON to this file");
   command->add_option("--log", to->log, "file for its log")->group("");
-  command->add_option("--etcd", to->etcd,
-                      "endpoints of an etcd: wait as a standby until this one leads");
+  add_etcd(command, to);
   command->add_option("--supervisor", to->supervisor, "who started it")->group("");
   command->add_option("--resume-command", to->resume_command, "how to go on")->group("");
   command->add_option("--chaos", to->chaos, "faults of the network, for tests")->group("");
@@ -205,6 +219,7 @@ void add_server_and_worker(CLI::App* app, Arguments* a, int* exit_code) {
                    "at most so many pushes and pulls in flight (default: as the job says)")
       ->check(CLI::Range(0, 1024));
   worker->add_option("--faults", a->worker.faults, "file of faults, written by a drill")->group("");
+  worker->add_option("--die-on", a->worker.die_on, "BLOCK:BATCH, for tests: dies there")->group("");
   worker->callback([=] { *exit_code = worker_command(a->worker); });
 }
 

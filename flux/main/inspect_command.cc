@@ -1,5 +1,6 @@
 // flux inspect: what a checkpoint holds, and whether every byte of it is good.
 #include <algorithm>
+#include <map>
 
 #include "flux/base/text.h"
 #include "flux/checkpoint/store.h"
@@ -31,10 +32,41 @@ Result<Found> find_checkpoint(const std::string& path) {
       return invalid("{} is not named like a checkpoint (000001)", folder);
     return Found{parent_folder(folder), std::stoull(name)};
   }
+  if (path_exists(join_path(folder, "base.json")))
+    return invalid("{} is no checkpoint any more; it is kept for files that newer ones need",
+                   folder);
   if (is_folder(join_path(folder, "checkpoints"))) folder = join_path(folder, "checkpoints");
   const auto numbers = CheckpointStore(folder).committed();
   if (numbers.empty()) return invalid("no checkpoint in {}", folder);
   return Found{folder, numbers.back()};
+}
+
+// Shards that build on older files, and what lies where.
+void print_chains(const CheckpointStore& store, const Manifest& m) {
+  struct Part {
+    uint64_t whole = 0, whole_bytes = 0, changes = 0, changes_bytes = 0;
+  };
+  std::map<uint64_t, Part> by_folder;
+  size_t increments = 0, longest = 0;
+  const auto add = [&](uint64_t number, const FileInfo& file, bool whole) {
+    Part& part = by_folder[number];
+    ++(whole ? part.whole : part.changes);
+    (whole ? part.whole_bytes : part.changes_bytes) += file.bytes;
+  };
+  for (const ShardEntry& shard : m.shards) {
+    increments += shard.chain.empty() ? 0 : 1;
+    longest = std::max(longest, shard.chain.size());
+    for (size_t i = 0; i < shard.chain.size(); ++i)
+      add(shard.chain[i].number, shard.chain[i].file, i == 0);
+    add(m.number, shard.file, shard.chain.empty());
+  }
+  if (increments == 0) return;
+  fmt::print(
+      "  {} shards are whole, {} build on older files; the longest chain has {} increments\n",
+      m.shards.size() - increments, increments, longest);
+  for (const auto& [number, part] : by_folder)
+    fmt::print("  {}: {} whole files ({}), {} increments ({})\n", store.path_of(number), part.whole,
+               human_bytes(part.whole_bytes), part.changes, human_bytes(part.changes_bytes));
 }
 
 void print_manifest(const CheckpointStore& store, const Manifest& m) {
@@ -42,10 +74,12 @@ void print_manifest(const CheckpointStore& store, const Manifest& m) {
   for (const ShardEntry& shard : m.shards) {
     rows += shard.rows;
     bytes += shard.file.bytes;
+    for (const ChainLink& link : shard.chain) bytes += link.file.bytes;
   }
   fmt::print("checkpoint {}\n  job {}, written {}\n  {} shards, {} rows and dense values, {}\n",
              store.path_of(m.number), m.job, m.created, m.shards.size(), with_commas(rows),
              human_bytes(bytes));
+  print_chains(store, m);
   for (const ClosedPass& pass : m.closed)
     fmt::print("  pass {}: closed, {} examples x {}\n", pass.name, with_commas(pass.records),
                pass.repeats);

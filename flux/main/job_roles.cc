@@ -199,6 +199,11 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   return plan;
 }
 
+namespace {
+// Copying and checksums of one shard beside the disk's work for another.
+constexpr uint32_t kFileThreads = 2;
+}  // namespace
+
 Result<ServerOptions> server_options(const RoleJob& role, uint64_t incarnation, ShardEpoch epoch) {
   ServerOptions options;
   options.shards = role.sparse_shards;
@@ -207,6 +212,8 @@ Result<ServerOptions> server_options(const RoleJob& role, uint64_t incarnation, 
   options.parameters = role.graph->parameter_count();
   options.incarnation = incarnation;
   options.epoch = epoch;
+  options.file_threads = kFileThreads;
+  options.chain.increments_max = role.job.checkpoint_full_every - 1;
   return options;
 }
 

@@ -92,6 +92,7 @@ std::vector<std::string> RoleKeeper::words(const Member& member) const {
   const bool set = job_.threads != 0 || job_.deterministic;
   const uint32_t threads = set ? worker_threads(job_, -1) : cores;
   words.insert(words.end(), {"--threads", std::to_string(threads)});
+  if (!run.die_on.empty()) words.insert(words.end(), {"--die-on", run.die_on});
   if (member.in_flight != 0)
     words.insert(words.end(), {"--in-flight", std::to_string(member.in_flight)});
   return words;
@@ -260,6 +261,8 @@ std::string RoleKeeper::last_lines(const Member& member, size_t count) const {
   file.seekg(std::max<std::streamoff>(0, size - kTailBytes));
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::vector<std::string> lines = split(text, '\n');
+  for (std::string& line : lines)
+    if (line.ends_with('\r')) line.pop_back();  // ssh ends its own lines so
   std::erase_if(lines, [](const std::string& line) { return line.empty(); });
   if (lines.size() > count) lines.erase(lines.begin(), lines.end() - static_cast<long>(count));
   return join(lines, "\n");

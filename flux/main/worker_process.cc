@@ -1,6 +1,8 @@
 // `flux worker`: one control loop with the agent, and a thread with its own loop for each lane.
 #include <algorithm>
 #include <atomic>
+#include <charconv>
+#include <csignal>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -86,6 +88,19 @@ WorkerCost process_cost() {
   return cost;
 }
 
+// "BLOCK:BATCH": what begins that batch is killed, as by something poisonous in the data.
+Result<std::function<void(const BatchId&)>> die_on(const std::string& text) {
+  uint32_t block = 0, batch = 0;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, block);
+  const bool middle = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
+  if (!middle || std::from_chars(first.ptr + 1, end, batch).ptr != end)
+    return invalid("--die-on {}: expected BLOCK:BATCH", text);
+  return std::function<void(const BatchId&)>([block, batch](const BatchId& id) {
+    if (id.block.block == block && id.batch == batch) ::kill(::getpid(), SIGKILL);
+  });
+}
+
 class WorkerProcess {
  public:
   WorkerProcess(const WorkerArguments& arguments, RoleLog* log)
@@ -153,6 +168,9 @@ class WorkerProcess {
     if (!caller_.chaos.empty()) be_impatient(&setup);
     if (arguments_.in_flight > 0) hold_less(&setup, arguments_.in_flight);
     setup.lane.client.session.stale_patience_ns = kStalePatience;
+    if (!arguments_.die_on.empty()) {
+      FLUX_ASSIGN_OR_RETURN(setup.lane.on_begin, die_on(arguments_.die_on));
+    }
     setup.cost = [this] { return cost(); };
     return setup;
   }

@@ -54,6 +54,7 @@ class ClientLink final : public std::enable_shared_from_this<ClientLink>, public
 
   // Connecting
   void connect();
+  TimeNs dial_timeout() const;
   void on_dialed(const Status& status, Dialer::Socket socket);
   void drop_connection();
   bool is_impatient(const Call& call) const;

@@ -10,6 +10,11 @@
 
 namespace flux {
 
+// The kernel repeats a request for a connection more and more rarely; a new one is sent at once.
+TimeNs ClientLink::dial_timeout() const {
+  return std::min(options_.connect_timeout_ns, kSecond);
+}
+
 void ClientLink::connect() {
   const TimeNs now = loop_.now_ns();
   if (now < next_attempt_ns_) {
@@ -17,7 +22,7 @@ void ClientLink::connect() {
     return arm(next_attempt_ns_);
   }
   phase_ = Phase::kConnecting;
-  connect_deadline_ns_ = now + options_.connect_timeout_ns;
+  connect_deadline_ns_ = now + dial_timeout();
   arm(connect_deadline_ns_);
   goaway_.clear();
   ping_ns_ = 0;
@@ -33,6 +38,7 @@ void ClientLink::on_dialed(const Status& status, Dialer::Socket socket) {
   dialer_.reset();
   if (!status.is_ok()) return on_broken(status);
   phase_ = Phase::kHandshaking;
+  connect_deadline_ns_ = loop_.now_ns() + options_.connect_timeout_ns;
   std::unique_ptr<TlsSession> session;
   if (tls_) session = tls_->connect(socket.native_handle());
   wire_ = std::make_shared<Wire>(std::move(socket), std::move(session), *this, kHandshakeLimits,
@@ -152,9 +158,10 @@ void ClientLink::tick() {
   }
   if ((phase_ == Phase::kConnecting || phase_ == Phase::kHandshaking) &&
       now >= connect_deadline_ns_) {
+    const bool dials = phase_ == Phase::kConnecting;
     on_broken(error(Code::kUnavailable, "no {} within {} ms",
-                    phase_ == Phase::kConnecting ? "connection" : "answer to the handshake",
-                    options_.connect_timeout_ns / kMillisecond));
+                    dials ? "connection" : "answer to the handshake",
+                    (dials ? dial_timeout() : options_.connect_timeout_ns) / kMillisecond));
   }
   expire(now);
   if (closed_) return;

@@ -13,13 +13,30 @@ namespace flux {
 namespace {
 
 constexpr int kSocketBufferBytes = 4 << 20;
+// What is not acknowledged so long ends a connection: after a cut the kernel would wait longer and
+// longer before it tries again, while a new connection is there as soon as the network is.
+constexpr int kUnacknowledgedMs = 1500;
+constexpr int kProbeAfterS = 1;  // of silence, and between probes
+constexpr int kProbes = 2;
+
+void notice_cuts(int fd) {
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs, sizeof kUnacknowledgedMs);
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kProbeAfterS, sizeof kProbeAfterS);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kProbeAfterS, sizeof kProbeAfterS);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof kProbes);
+}
 
 }  // namespace
 
 void tune_socket(int fd, bool local) {
   const int on = 1;
   const int bytes = kSocketBufferBytes;
-  if (!local) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (!local) {
+    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    notice_cuts(fd);
+  }
   // A TCP socket whose size is set by hand stops growing by itself, and an unprivileged one may get
   // less than it would have grown to: there only the forced size is asked for.
   for (const auto& [forced, plain] :

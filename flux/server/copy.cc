@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kPartBytes = 4U << 20;
 constexpr uint32_t kPartsUnderWay = 2;
+constexpr uint32_t kCopiesUnderWay = 4;  // to one server: an image is a shard's size of memory
 constexpr TimeNs kPartAgain = 100 * kMillisecond;
 
 }  // namespace
@@ -24,13 +25,20 @@ class Server::Copy : public std::enable_shared_from_this<Copy> {
       : server_(server), call_(std::move(call)), target_(std::move(target)) {}
 
   const AdminCall& call() const { return call_; }
+  bool is_about(const AdminCall& call) const {
+    return std::any_of(call_.shards.begin(), call_.shards.end(), [&](ShardId shard) {
+      return std::find(call.shards.begin(), call.shards.end(), shard) != call.shards.end();
+    });
+  }
   const PeerPtr& target() const { return target_; }
-  std::vector<States> askers;  // guarded by the server's mutex
+  std::vector<States> askers;  // guarded by the server's mutex, as is begun
+  bool begun = false;
 
   void next_shard() {
     const auto server = server_.lock();
     if (!server) return;
-    if (shard_ == call_.shards.size()) return server->end_copy(shared_from_this(), Status::ok());
+    if (is_ended()) return;
+    if (shard_ == call_.shards.size()) return end(Status::ok());
     uint32_t link = 0;
     uint64_t op = 0;
     auto bytes = server->begin_copy(call_, shard_, target_, &link, &op);
@@ -49,6 +57,16 @@ class Server::Copy : public std::enable_shared_from_this<Copy> {
     send_parts();
   }
 
+  void end(const Status& status) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_) return;
+      ended_ = true;
+    }
+    const auto server = server_.lock();
+    if (server) server->end_copy(shared_from_this(), status);
+  }
+
  private:
   void send_parts() {
     while (true) {
@@ -63,9 +81,14 @@ class Server::Copy : public std::enable_shared_from_this<Copy> {
     }
   }
 
+  bool is_ended() {
+    const std::lock_guard lock(mutex_);
+    return ended_;
+  }
+
   void send_part(uint32_t part) {
     const auto server = server_.lock();
-    if (!server) return;
+    if (!server || is_ended()) return;
     InstallRequest request;
     std::shared_ptr<const std::string> image;
     {
@@ -91,7 +114,7 @@ class Server::Copy : public std::enable_shared_from_this<Copy> {
 
   void on_part(uint32_t part, const Status& status) {
     const auto server = server_.lock();
-    if (!server) return;
+    if (!server || is_ended()) return;
     const TimeNs now = server->replicator_.now_ns();
     kill_point(KillPoint::kCopyMid);
     if (!status.is_ok()) {
@@ -132,16 +155,6 @@ class Server::Copy : public std::enable_shared_from_this<Copy> {
     server->options_.executor->post(0, [self = shared_from_this()] { self->next_shard(); });
   }
 
-  void end(const Status& status) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (ended_) return;
-      ended_ = true;
-    }
-    const auto server = server_.lock();
-    if (server) server->end_copy(shared_from_this(), status);
-  }
-
   const std::weak_ptr<Server> server_;
   const AdminCall call_;
   const PeerPtr target_;
@@ -164,7 +177,7 @@ Result<std::string> Server::begin_copy(const AdminCall& call, size_t i, const Pe
     FLUX_RETURN_IF_ERROR(check_primary(slot, call.epochs[i], true, replicator_.now_ns()));
     if (slot.backup.peer && slot.backup.peer->id == target->id)
       return invalid("shard {}: server {} is its backup already", call.shards[i], target->id);
-    image = image_of(slot);
+    image = image_of(&slot);
     slot.learner = {target, replicator_.new_link(), 0};
     *link = slot.learner.link;
     *op = slot.replica.op();
@@ -197,19 +210,40 @@ void Server::copy(const AdminCall& call, ServerId target, const std::string& add
   if (!status.is_ok()) return done(status);
   const PeerPtr peer = replicator_.peer(target, address);
   std::shared_ptr<Copy> copy;
+  std::vector<std::shared_ptr<Copy>> former;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& known : copies_)
+    for (const auto& known : copies_) {
       if (known->target() == peer && known->call().shards == call.shards &&
           known->call().epochs == call.epochs) {
         known->askers.push_back(std::move(done));
         return;
       }
+      if (known->is_about(call)) former.push_back(known);
+    }
     copy = std::make_shared<Copy>(shared_from_this(), call, peer);
     copy->askers.push_back(std::move(done));
     copies_.push_back(copy);
   }
-  copy->next_shard();
+  for (const auto& one : former) one->end(error(Code::kStale, "another copy was asked for since"));
+  begin_copies();
+}
+
+void Server::begin_copies() {
+  std::vector<std::shared_ptr<Copy>> due;
+  {
+    const std::lock_guard lock(mutex_);
+    std::map<PeerPtr, uint32_t> under_way;
+    for (const auto& copy : copies_)
+      if (copy->begun) ++under_way[copy->target()];
+    for (const auto& copy : copies_) {
+      if (copy->begun || under_way[copy->target()] == kCopiesUnderWay) continue;
+      copy->begun = true;
+      ++under_way[copy->target()];
+      due.push_back(copy);
+    }
+  }
+  for (const auto& copy : due) copy->next_shard();
 }
 
 void Server::end_copy(const std::shared_ptr<Copy>& copy, const Status& status) {
@@ -234,6 +268,7 @@ void Server::end_copy(const std::shared_ptr<Copy>& copy, const Status& status) {
     else
       done(status);
   }
+  begin_copies();
 }
 
 }  // namespace flux

@@ -144,9 +144,33 @@ void Server::drain(ShardSlot* slot, Ended* ended) {
   slot->held = std::move(left);
 }
 
+// A message of which a part was refused is answered at once: what it waits for may come only with
+// the refused part of another one, which waits for this one.
+void Server::release_held(const std::shared_ptr<Incoming>& from, Ended* ended) {
+  {
+    const std::lock_guard lock(from->mutex);
+    if (from->refused.empty()) return;
+  }
+  for (const ShardId shard : from->shards) {
+    ShardSlot& slot = *slots_[shard];
+    const std::lock_guard lock(slot.mutex);
+    const auto held = std::find_if(slot.held.begin(), slot.held.end(),
+                                   [&](const HeldOp& one) { return one.from == from; });
+    if (held == slot.held.end()) continue;
+    slot.held.erase(held);
+    const std::lock_guard from_lock(from->mutex);
+    from->refused.push_back({shard, FollowAnswer::kHold, slot.replica.epoch()});
+    ended->list.push_back(from);
+  }
+}
+
 void Server::tell_ended(Ended* ended) {
-  for (const std::shared_ptr<Incoming>& from : ended->list) {
-    if (from->missing.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+  for (size_t i = 0; i < ended->list.size(); ++i) {  // it grows
+    const std::shared_ptr<Incoming> from = ended->list[i];
+    if (from->missing.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+      release_held(from, ended);
+      continue;
+    }
     ReplicateReply reply;
     reply.refused = std::move(from->refused);
     const auto done = std::move(from->done);

@@ -35,7 +35,8 @@ struct Peer {
   std::map<uint64_t, std::shared_ptr<Forward>> open;  // not acknowledged, by number
   std::set<uint64_t> waiting;                         // of those: to be sent again
   bool failing = false;                               // the last message was not answered
-  bool timer = false;                                 // somebody will look at `waiting`
+  TimeNs timer_ns = 0;  // when somebody will look at `waiting`; 0: nobody
+  TimeNs pause_ns = 0;  // before the next look; grows with refusals
 };
 using PeerPtr = std::shared_ptr<Peer>;
 
@@ -55,6 +56,7 @@ struct Forward {
   std::atomic<bool> to_backup{false};  // else to learners, whose word does not count
   bool finished = false;
   bool under_way = false;
+  bool again = false;  // it was sent more than once
   uint64_t bytes = 0;
   std::vector<ReceiptPtr> receipts;
 

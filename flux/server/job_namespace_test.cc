@@ -104,7 +104,8 @@ class JobsTest : public testing::Test {
   }
   LoadJob load_of(const std::vector<SavedShard>& saved, uint64_t number) const {
     LoadJob load{folder_, number, {}, 0};
-    for (const SavedShard& s : saved) load.shards.push_back({s.shard, s.name, s.bytes, s.hash});
+    for (const SavedShard& s : saved)
+      load.shards.push_back({s.shard, s.name, s.bytes, s.hash, s.op, s.stream_hash});
     return load;
   }
 

@@ -1,5 +1,8 @@
 // The verb load: shards from a checkpoint, or in the job's initial state, under this incarnation.
+#include <atomic>
+
 #include "flux/base/hash.h"
+#include "flux/base/parallel.h"
 #include "flux/checkpoint/store.h"
 #include "flux/server/server.h"
 
@@ -48,6 +51,24 @@ Status Server::load(const ShardImage& image) {
 
 namespace {
 
+ShardEntry entry_of(const ShardToLoad& part) {
+  ShardEntry entry{{part.name, part.bytes, part.hash}, part.op, part.stream_hash, 0};
+  for (const FileToLoad& f : part.chain)
+    entry.chain.push_back({f.number, {f.name, f.bytes, f.hash}, f.op, f.stream_hash});
+  return entry;
+}
+
+// What the next save may build on.
+SavedChain chain_of(uint64_t number, const ShardToLoad& part) {
+  SavedChain chain{number, part.op, part.stream_hash, part.bytes};
+  if (part.chain.empty()) return chain;
+  chain.whole_bytes = part.chain[0].bytes;
+  chain.increments = static_cast<uint32_t>(part.chain.size());
+  chain.increment_bytes = part.bytes;
+  for (size_t i = 1; i < part.chain.size(); ++i) chain.increment_bytes += part.chain[i].bytes;
+  return chain;
+}
+
 // What tells one load from another.
 uint64_t name_of(const LoadJob& load, const ShardToLoad& part, ShardEpoch epoch) {
   uint64_t name = hash_pair(hash_bytes(load.folder), load.number);
@@ -82,12 +103,12 @@ Status Server::load_one(const LoadJob& load, const ShardToLoad& part, ShardEpoch
   ShardReplica replica(part.shard, options_.incarnation, epoch);
   if (load.number != 0) {
     const CheckpointStore store(load.folder, options_.files);
-    FLUX_ASSIGN_OR_RETURN(const ShardImage image,
-                          store.read_shard(load.number, {part.name, part.bytes, part.hash}));
+    FLUX_ASSIGN_OR_RETURN(const ShardImage image, store.read_shard(load.number, entry_of(part)));
     const Status filled = fill_rows(image, part.shard, &rows);
     if (!filled.is_ok()) return filled.with_context(store.path_of(load.number));
     if (image.replica.epoch() > epoch)
       return error(Code::kStale, "shard {} of the checkpoint belongs to a newer epoch", part.shard);
+    rows.saves.loaded(chain_of(load.number, part));
     replica = image.replica;
     replica.set_incarnation(options_.incarnation);
     if (epoch > replica.epoch()) replica.set_epoch(epoch);
@@ -110,18 +131,21 @@ Status Server::load(const AdminCall& call, const LoadJob& load) {
   for (size_t i = 0; i < call.shards.size(); ++i) {
     if (call.shards[i] >= slots_.size())
       return invalid("shard {} of a job that has {}", call.shards[i], slots_.size());
+    if (load.number != 0 &&
+        (load.shards.size() != call.shards.size() || load.shards[i].shard != call.shards[i]))
+      return invalid("checkpoint {}: {} shards to load where {} are named", load.number,
+                     load.shards.size(), call.shards.size());
+  }
+  std::atomic<bool> failed = false;
+  return parallel_for(call.shards.size(), options_.file_threads, [&](size_t i) {
+    if (failed) return Status::ok();  // the load is lost
     ShardToLoad part;
     part.shard = call.shards[i];
-    if (load.number != 0) {
-      if (i >= load.shards.size() || load.shards[i].shard != call.shards[i] ||
-          load.shards.size() != call.shards.size())
-        return invalid("checkpoint {}: {} shards to load where {} are named", load.number,
-                       load.shards.size(), call.shards.size());
-      part = load.shards[i];
-    }
-    FLUX_RETURN_IF_ERROR(load_one(load, part, call.epochs[i]));
-  }
-  return Status::ok();
+    if (load.number != 0) part = load.shards[i];
+    Status loaded = load_one(load, part, call.epochs[i]);
+    if (!loaded.is_ok()) failed = true;
+    return loaded;
+  });
 }
 
 }  // namespace flux

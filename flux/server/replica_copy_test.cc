@@ -78,6 +78,55 @@ TEST(ReplicaCopy, CopiesThatCannotBeUsed) {
   EXPECT_EQ(other->state(2).stream_hash, primary->state(2).stream_hash);
 }
 
+// Two messages, each with a shard that has to be sent again and one that waits for the other
+// message: none is answered unless the receiver answers as soon as it refuses anything.
+TEST(ReplicaCopy, AMessageThatIsRefusedInPartIsAnsweredAtOnce) {
+  TestCluster cluster;
+  cluster.add(TestCluster::all(ReplicaRole::kPrimary));
+  cluster.add({});
+  cluster.open(0);
+  Server* primary = cluster.servers[0].get();
+  Server* other = cluster.servers[1].get();
+  const auto install = [&](ShardId shard) {
+    const std::string bytes = encode_shard(primary->image(shard));
+    InstallRequest whole;
+    whole.incarnation = kLife;
+    whole.shard = shard;
+    whole.epoch = {1, 1};
+    whole.copy = 50;
+    whole.op = primary->state(shard).op;
+    whole.bytes = std::as_bytes(std::span(bytes));
+    other->install(whole, [&](const Status& status) { EXPECT_TRUE(status.is_ok()); });
+  };
+  install(3);
+  const uint64_t head = primary->state(3).op;
+  const std::vector<ShardId> shards{2, 3};
+  const std::vector<ShardEpoch> epochs{{1, 1}, {1, 1}};
+  const std::vector<uint64_t> hashes{7, 8};
+  const auto ask = [&](uint64_t op_of_2, uint64_t op_of_3) {
+    const std::vector<uint64_t> ops{op_of_2, op_of_3};
+    ReplicateRequest request;
+    request.kind = OpKind::kProbe;
+    request.push.claim.incarnation = kLife;
+    request.push.shards = shards;
+    request.push.epochs = epochs;
+    request.ops = ops;
+    request.hashes = hashes;
+    std::optional<ReplicateReply> got;
+    other->replicate(request, [&](const ReplicateReply& reply) { got = reply; });
+    return got;
+  };
+  const std::optional<ReplicateReply> reply = ask(head + 1, head + 2);
+  ASSERT_TRUE(reply.has_value()) << "it waits for what is not sent before the answer";
+  ASSERT_EQ(reply->refused.size(), 2U);
+  EXPECT_EQ(reply->refused[0].shard, 2U);
+  EXPECT_EQ(reply->refused[0].why, FollowAnswer::kNotFollower);
+  EXPECT_EQ(reply->refused[1].shard, 3U);
+  EXPECT_EQ(reply->refused[1].why, FollowAnswer::kHold);
+  install(2);
+  EXPECT_FALSE(ask(head + 2, head + 2).has_value()) << "both wait for what comes before";
+}
+
 TEST(ReplicaCopy, ACopyToNobodyEnds) {
   TestCluster cluster;
   cluster.faults.delay_max = kMillisecond;

@@ -57,6 +57,7 @@ ForwardPtr Replicator::begin(const PeerPtr& peer) {
   forward->to_backup = false;
   forward->finished = false;
   forward->under_way = false;
+  forward->again = false;
   forward->bytes = 0;
   return forward;
 }
@@ -186,6 +187,7 @@ void Replicator::resend(FollowerBook* book, const ForwardPtr& forward) {
       return live;
     });
     if (lost) gone.swap(forward->receipts);
+    forward->again = true;
     if (forward->shards.empty()) {
       done.swap(forward->receipts);  // whoever counts has acknowledged
       finish(forward.get());
@@ -202,6 +204,7 @@ void Replicator::finish(Forward* forward) {
   bytes_.fetch_sub(forward->bytes, std::memory_order_relaxed);
   forward->release();
   const std::lock_guard lock(forward->peer->mutex);
+  if (forward->again) forward->peer->pause_ns = 0;
   forward->peer->waiting.erase(forward->number);
   forward->peer->open.erase(forward->number);
 }
@@ -212,12 +215,14 @@ void Replicator::resend_later(const ForwardPtr& forward, bool failed) {
   if (failed) peer->failing = true;
   if (!peer->open.contains(forward->number)) return;
   peer->waiting.insert(forward->number);
-  arm(peer, options_.resend_ns);
+  arm(peer, failed ? options_.resend_ns : std::max(peer->pause_ns, options_.refused_ns));
 }
 
 void Replicator::arm(const PeerPtr& peer, TimeNs delay_ns) {
-  if (peer->timer || options_.executor == nullptr) return;
-  peer->timer = true;
+  if (options_.executor == nullptr) return;
+  const TimeNs at = now_ns() + delay_ns;
+  if (peer->timer_ns != 0 && peer->timer_ns <= at) return;
+  peer->timer_ns = at;
   options_.executor->post(delay_ns, [this, book = book_, peer] {
     if (const auto keep = book.lock()) on_timer(keep.get(), peer);
   });
@@ -228,7 +233,9 @@ void Replicator::on_timer(FollowerBook* book, const PeerPtr& peer) {
   std::vector<ForwardPtr> due;
   {
     const std::lock_guard lock(peer->mutex);
-    peer->timer = false;
+    peer->timer_ns = 0;
+    peer->pause_ns =
+        std::min(std::max(2 * peer->pause_ns, options_.refused_ns), options_.resend_ns);
     while (!peer->waiting.empty() && (due.empty() || !peer->failing)) {
       const auto at = peer->open.find(*peer->waiting.begin());
       if (at != peer->open.end()) due.push_back(at->second);

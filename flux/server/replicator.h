@@ -1,12 +1,12 @@
 // Replicator: the primary's side of replication: forwards, their answers, receipts.
 //
-// A forward goes out once it is complete, and again (100 ms later, with the epochs of that moment)
-// as long as the follower does not answer, does not know the epoch yet, or misses what comes
-// before; shards whose follower is another one by now are left out, and receipts that waited for
-// them are void. It has no thread: `executor` gives time and turns, ports answer on any thread. The
-// book is the server; it is asked with a Forward's mutex held at most. Threads: any. Ownership: it
-// is a part of the book, which is held by a weak pointer from whatever is under way. Bounded: bytes
-// in flight (full() says so), else by the requests that are served.
+// A forward goes out once it is complete, and again (with the epochs of that moment; 100 ms later
+// if the follower does not answer; soon, then later and later, if it does not know the epoch yet or
+// misses what comes before); shards whose follower is another one by now are left out, and receipts
+// that waited for them are void. It has no thread: `executor` gives time and turns, ports answer on
+// any thread. The book is the server; it is asked with a Forward's mutex held at most. Threads:
+// any. Ownership: it is a part of the book, which is held by a weak pointer from whatever is under
+// way. Bounded: bytes in flight (full() says so), else by the requests that are served.
 #pragma once
 
 #include <atomic>
@@ -42,6 +42,7 @@ struct ReplicatorOptions {
   ReachReplica reach;            // empty: no follower can be reached
   uint64_t bytes_max = 256ULL << 20;
   TimeNs resend_ns = 100 * kMillisecond;
+  TimeNs refused_ns = 2 * kMillisecond;  // doubles up to resend_ns
   TimeNs suspect_ns = 500 * kMillisecond;
   uint64_t seed = 0;
 };

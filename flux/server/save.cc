@@ -1,38 +1,40 @@
 // The verb save: each shard as it is at its own moment, its ledger and rows from the same one.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "flux/base/kill_point.h"
+#include "flux/base/parallel.h"
 #include "flux/checkpoint/store.h"
 #include "flux/server/server.h"
 
 namespace flux {
 
-ShardImage Server::image_of(const ShardSlot& slot) const {
-  ShardImage image;
-  image.shards = options_.shards;
-  image.replica = slot.replica;
-  for (size_t t = 0; t < slot.rows.tables.size(); ++t) {
-    const SparseShard& table = slot.rows.tables[t];
-    TableImage part;
-    part.name = options_.tables[t].name;
-    part.row_bytes = static_cast<uint32_t>(table.saved_row_bytes());
-    part.rows = table.size();
-    table.save_rows(&part.bytes);
-    image.tables.push_back(std::move(part));
-  }
-  if (slot.rows.dense) {
-    TableImage part;
-    part.name = "dense";
-    part.rows = slot.rows.dense->size();
-    slot.rows.dense->save(&part.bytes);
-    image.tables.push_back(std::move(part));
-  }
-  return image;
+namespace {
+constexpr std::chrono::microseconds kBetweenSlices{50};
+}
+
+struct Server::SaveJob {
+  CheckpointStore store;
+  uint64_t number = 0;
+  uint64_t committed = 0;
+};
+
+ShardParts Server::parts_of(ShardSlot* slot) const {
+  ShardParts parts;
+  parts.replica = &slot->replica;
+  parts.tables = slot->rows.tables;
+  parts.options = options_.tables;
+  parts.dense = slot->rows.dense.get();
+  parts.shards = options_.shards;
+  return parts;
 }
 
 ShardImage Server::image(ShardId shard) const {
   FLUX_CHECK(shard < slots_.size(), "shard {} of {}", shard, slots_.size());
-  const ShardSlot& slot = *slots_[shard];
+  ShardSlot& slot = *slots_[shard];
   const std::lock_guard lock(slot.mutex);
-  return image_of(slot);
+  return image_of(&slot);
 }
 
 ShardReplica Server::replica(ShardId shard) const {
@@ -41,28 +43,45 @@ ShardReplica Server::replica(ShardId shard) const {
   return slots_[shard]->replica;
 }
 
+Result<SavedShard> Server::save_one(const SaveJob& job, ShardId id, ShardEpoch epoch) {
+  ShardSlot& slot = *slots_[id];
+  ShardCopy copy;
+  for (bool begun = false, more = true; more; begun = true) {
+    // A thread that waits for the lock would not get it if it were taken again at once.
+    if (begun) std::this_thread::sleep_for(kBetweenSlices);
+    const TimeNs now = replicator_.now_ns();
+    const std::lock_guard lock(slot.mutex);
+    FLUX_RETURN_IF_ERROR(check_primary(slot, epoch, false, now));
+    if (!begun)
+      copy.begin(parts_of(&slot), &slot.rows.saves, job.number, job.committed, options_.chain);
+    FLUX_ASSIGN_OR_RETURN(more, copy.step(parts_of(&slot), &slot.rows.saves, options_.slice_bytes));
+  }
+  kill_point(KillPoint::kMidSave);
+  FLUX_ASSIGN_OR_RETURN(const FileInfo file, job.store.add(job.number, copy.name(), copy.encode()));
+  const SavedShard saved = copy.report(file);
+  const std::lock_guard lock(slot.mutex);
+  slot.rows.saves.wrote(job.number, saved);
+  return saved;
+}
+
 Result<std::vector<SavedShard>> Server::save(const AdminCall& call, const std::string& folder,
                                              uint64_t number, uint64_t committed) {
-  (void)committed;
   kill_point(KillPoint::kBeforeSave);
   FLUX_RETURN_IF_ERROR(check_call(call, false));
-  const TimeNs now = replicator_.now_ns();
-  const CheckpointStore store(folder, options_.files);
-  std::vector<SavedShard> saved;
-  for (size_t i = 0; i < call.shards.size(); ++i) {
-    const ShardSlot& slot = *slots_[call.shards[i]];
-    ShardImage image;
-    {
-      const std::lock_guard lock(slot.mutex);
-      FLUX_RETURN_IF_ERROR(check_primary(slot, call.epochs[i], false, now));
-      image = image_of(slot);
+  const SaveJob job{CheckpointStore(folder, options_.files), number, committed};
+  std::vector<SavedShard> saved(call.shards.size());
+  std::atomic<bool> failed = false;
+  const auto save_one_of = [&](size_t i) {
+    if (failed) return Status::ok();  // the checkpoint is lost: why fill the disk
+    auto shard = save_one(job, call.shards[i], call.epochs[i]);
+    if (!shard.is_ok()) {
+      failed = true;
+      return shard.status();
     }
-    kill_point(KillPoint::kMidSave);
-    const std::string name = fmt::format("shard-{:05}", image.replica.shard());
-    FLUX_ASSIGN_OR_RETURN(const FileInfo file, store.add(number, name, encode_shard(image)));
-    saved.push_back({image.replica.shard(), file.name, file.bytes, file.hash, image.replica.op(),
-                     image.replica.stream_hash(), image.tables.empty() ? 0 : image.tables[0].rows});
-  }
+    saved[i] = std::move(shard).value();
+    return Status::ok();
+  };
+  FLUX_RETURN_IF_ERROR(parallel_for(saved.size(), options_.file_threads, save_one_of));
   kill_point(KillPoint::kAfterSave);
   return saved;
 }

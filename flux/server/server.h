@@ -56,6 +56,10 @@ struct ServerOptions {
   ShardEpoch epoch;
   ServerId self = kNoServer;
   Files* files = nullptr;  // where save() writes; null: the machine's
+  // Threads that write or read shard files; they all call `files`.
+  uint32_t file_threads = 1;
+  ChainPolicy chain = {};                       // when a shard is saved whole
+  size_t slice_bytes = ShardCopy::kSliceBytes;  // copied under a shard's lock at a time, about
   // Gradients that may wait for the rest of their sync step; beyond it pushes are put off.
   uint64_t sync_bytes_max = 2ULL << 30;
 
@@ -124,6 +128,7 @@ class Server final : public ServerPort,
   void mark(const AdminCall& call, uint64_t geometry, std::span<const BatchId> ids, Verdict verdict,
             Done done);
   Status void_member(const AdminCall& call, uint64_t round, const BlockId& block);
+  // Each shard as it is at its own moment, whole or as an increment (server/save_plan.h).
   Result<std::vector<SavedShard>> save(const AdminCall& call, const std::string& folder,
                                        uint64_t number, uint64_t committed);
   // Job, term and places of the holdings; the rest is for whoever knows it.
@@ -266,7 +271,8 @@ class Server final : public ServerPort,
   bool hold(ShardSlot* slot, const std::shared_ptr<Incoming>& from, size_t place);
   // Goes on with what was held back; the slot's lock is held.
   void drain(ShardSlot* slot, Ended* ended);
-  static void tell_ended(Ended* ended);
+  void tell_ended(Ended* ended);
+  void release_held(const std::shared_ptr<Incoming>& from, Ended* ended);
   void drop_replica(ShardSlot* slot);
   void drop_held();
   void diverge(ShardSlot* slot, const std::string& what);
@@ -291,12 +297,16 @@ class Server final : public ServerPort,
   Result<std::string> begin_copy(const AdminCall& call, size_t i, const PeerPtr& target,
                                  uint32_t* link, uint64_t* op);
   Status catch_up(ShardId shard, uint32_t link, Done done);
+  void begin_copies();
   void end_copy(const std::shared_ptr<Copy>& copy, const Status& status);
 
   // load.cc and save.cc
   Status fill_rows(const ShardImage& image, ShardId id, ShardRows* rows) const;
   Status load_one(const LoadJob& load, const ShardToLoad& part, ShardEpoch epoch);
-  ShardImage image_of(const ShardSlot& slot) const;  // the slot's lock is held
+  struct SaveJob;
+  Result<SavedShard> save_one(const SaveJob& job, ShardId id, ShardEpoch epoch);
+  ShardParts parts_of(ShardSlot* slot) const;  // the slot's lock is held
+  ShardImage image_of(ShardSlot* slot) const { return copy_whole(parts_of(slot)); }
 
   // FollowerBook
   bool is_live(ShardId shard, uint32_t link, ShardEpoch* epoch) override;
@@ -324,7 +334,7 @@ class Server final : public ServerPort,
   };
   std::mutex mutex_;
   std::vector<AdminWait> admin_waits_;         // guarded by mutex_, as is copies_
-  std::vector<std::shared_ptr<Copy>> copies_;  // under way
+  std::vector<std::shared_ptr<Copy>> copies_;  // under way or waiting, oldest first
   TimeNs probed_ns_ = 0;                       // of the tick
 };
 

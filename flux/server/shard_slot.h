@@ -15,6 +15,7 @@
 #include "flux/protocol/shard_replica.h"
 #include "flux/protocol/sync_reservoir.h"
 #include "flux/server/forward.h"
+#include "flux/server/save_plan.h"
 #include "flux/table/dense_shard.h"
 #include "flux/table/sparse_shard.h"
 
@@ -24,6 +25,8 @@ namespace flux {
 struct ShardRows {
   std::vector<SparseShard> tables;    // of a sparse shard
   std::unique_ptr<DenseShard> dense;  // of a dense shard
+  // What was saved of these rows. It goes with them: rows that arrive otherwise know no save.
+  ShardSaves saves = {};
 };
 
 // A forwarded operation that waits for the ones before it, or for the rest of an install.

@@ -6,7 +6,7 @@
 // bits of the save stay.
 //
 //   generation since the last begin():  set() on every push
-//   generation of the save under way:   read by for_each_saving(), cleared or joined at its end
+//   generation of the save under way:   read by visit_saving(), cleared or joined at its end
 //
 // Threads: none inside; the shard's owner holds its lock. Ownership: bits lie in the shard's arena.
 #pragma once
@@ -44,11 +44,24 @@ class ChangedRows {
 
   size_t count() const { return count(now_); }            // since the last begin()
   size_t count_saving() const { return count(saving_); }  // of the save under way
+  // Visits the save under way from word `*word` on, a word at a time, until `most` rows or more
+  // were visited or none is left; `*word` is where to go on. Says whether something may be left.
   template <typename Visit>
-  void for_each_saving(const Visit& visit) const {
-    for (size_t w = 0; w < words_; ++w)
-      for (uint64_t bits = saving_[w]; bits != 0; bits &= bits - 1)
+  bool visit_saving(size_t* word, size_t most, const Visit& visit) const {
+    for (size_t done = 0; *word < words_ && done < most; ++*word)
+      for (uint64_t bits = saving_[*word]; bits != 0; bits &= bits - 1, ++done)
+        visit(static_cast<uint32_t>(*word * 64 + static_cast<size_t>(std::countr_zero(bits))));
+    return *word < words_;
+  }
+  // Visits what changed since begin(); it belongs to the save under way from now on.
+  template <typename Visit>
+  void absorb(const Visit& visit) {
+    for (size_t w = 0; w < words_; ++w) {
+      for (uint64_t bits = now_[w]; bits != 0; bits &= bits - 1)
         visit(static_cast<uint32_t>(w * 64 + static_cast<size_t>(std::countr_zero(bits))));
+      saving_[w] |= now_[w];
+      now_[w] = 0;
+    }
   }
   size_t memory_bytes() const { return words_ * 2 * sizeof(uint64_t); }
 

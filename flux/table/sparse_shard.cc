@@ -286,13 +286,38 @@ void SparseShard::begin_save() {
   impl_->changed.begin();
 }
 
-size_t SparseShard::save_changed(std::string* out) const {
+bool SparseShard::save_slice(bool whole, size_t rows, RowCopy* copy) const {
+  const Impl& impl = *impl_;
   const size_t bytes = saved_row_bytes();
-  const size_t rows = impl_->changed.count_saving();
-  out->reserve(out->size() + rows * bytes);
-  impl_->changed.for_each_saving(
-      [&](uint32_t number) { out->append(impl_->slab.row(number), bytes); });
-  return rows;
+  const auto add = [&](uint32_t number) {
+    copy->bytes.append(impl.slab.row(number), bytes);
+    copy->numbers.push_back(number);
+  };
+  if (copy->numbers.empty()) {
+    const size_t all = whole ? size() : impl.changed.count_saving();
+    copy->bytes.reserve(all * bytes);
+    copy->numbers.reserve(all);
+  }
+  if (!whole) return impl.changed.visit_saving(&copy->next_word, rows, add);
+  const size_t end = std::min(size(), copy->numbers.size() + rows);
+  while (copy->numbers.size() < end) {
+    add(copy->next_row);
+    copy->next_row = impl.slab.layout().next(copy->next_row);
+  }
+  return end < size();
+}
+
+void SparseShard::finish_slices(RowCopy* copy) {
+  const size_t bytes = saved_row_bytes();
+  const auto begin = copy->numbers.begin(), end = copy->numbers.end();
+  impl_->changed.absorb([&](uint32_t number) {
+    const auto at = std::lower_bound(begin, end, number);
+    const char* row = impl_->slab.row(number);
+    if (at != end && *at == number)
+      std::memcpy(copy->bytes.data() + static_cast<size_t>(at - begin) * bytes, row, bytes);
+    else
+      copy->bytes.append(row, bytes);
+  });
 }
 
 void SparseShard::end_save(bool stands) {

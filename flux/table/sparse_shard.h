@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "flux/base/key.h"
 #include "flux/base/status.h"
@@ -38,6 +39,14 @@ Status check_table_options(const TableOptions& options);
 class RowArena;  // memory shared by the shards of one table; thread-safe
 
 std::shared_ptr<RowArena> make_row_arena(const TableOptions& options);
+
+// Rows of a save that is copied in slices.
+struct RowCopy {
+  std::string bytes;              // in saved form
+  std::vector<uint32_t> numbers;  // of the rows, rising
+  uint32_t next_row = 0;          // where to go on
+  size_t next_word = 0;
+};
 
 class SparseShard {
  public:
@@ -91,9 +100,12 @@ class SparseShard {
   // What changed up to now belongs to the save that begins; pushes from now on to the next one. The
   // save before must have ended.
   void begin_save();
-  // Appends the rows of the save under way, as they are now and in the order of for_each, and says
-  // how many. Meant for the same critical section as begin_save().
-  size_t save_changed(std::string* out) const;
+  // The same in slices, between which the lock may be let go, so that pushes wait for a slice and
+  // not for a table: after begin_save(), save_slice() until it says that there is no more, then
+  // finish_slices(), which copies once more what was pushed to meanwhile: the copy is of that
+  // moment. `whole`: every row, not only those of the save. `rows`: about so many in a slice.
+  bool save_slice(bool whole, size_t rows, RowCopy* copy) const;
+  void finish_slices(RowCopy* copy);
   // The save stands: its rows are changed only if they were pushed to since. Or it does not: its
   // rows count as changed again. Without a save under way nothing happens.
   void end_save(bool stands);

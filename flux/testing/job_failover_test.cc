@@ -196,7 +196,7 @@ class World : public JobEvents {
         return;
       }
     }
-    w->push->give_up([&](uint64_t boot) {
+    w->push->give_up(clock.now_ns(), [&](uint64_t boot) {
       for (TestServer* server : servers.live())
         if (server->boot == boot) return true;
       return false;
@@ -270,6 +270,17 @@ class World : public JobEvents {
   }
   std::string waits() {
     std::string text;
+    for (TestServer* s : servers.live())
+      for (const auto& job : s->jobs->all())
+        for (const ShardState& state : job->server()->holdings().shards)
+          text += fmt::format("{} shard {} {} {}.{} op {} backup {}{}{}\n", s->name, state.shard,
+                              role_name(state.role), state.epoch.term, state.epoch.n, state.op,
+                              static_cast<int>(state.backup), state.sealed ? " sealed" : "",
+                              job->server()->serves(state.shard) ? " serves" : "");
+    for (const TestWorker& w : workers)
+      text += fmt::format("{} joined {} lease {} finished {:x} push {}\n", w.name, w.joined,
+                          w.lease ? to_string(w.lease->lease.id) : "-", w.finished,
+                          w.push ? w.push->waits() : "-");
     if (master)
       for (const WaitStatus& w : master->status().waits) text += w.who + " " + w.what + "\n";
     for (const TestServer* s : servers.live())

@@ -215,6 +215,13 @@ class TestPush {
   }
   bool done() const { return left_.empty(); }
   bool refused() const { return refused_; }
+  // For messages: what is left, and who is asked.
+  std::string waits() const {
+    std::string text;
+    for (const ShardId s : left_)
+      text += fmt::format("{}{} ", s, waits_.contains(s) ? fmt::format("@{}", waits_.at(s)) : "");
+    return text;
+  }
   const BatchId& id() const { return claim_.ids[0]; }
   SyncStep step;  // round 0: not sync
 
@@ -244,9 +251,11 @@ class TestPush {
       });
     }
   }
-  // Calls to processes that are gone are over.
-  void give_up(const std::function<bool(uint64_t boot)>& alive) {
-    std::erase_if(waits_, [&](const auto& wait) { return !alive(wait.second); });
+  // Calls to processes that are gone are over; others are asked again after a while.
+  void give_up(TimeNs now, const std::function<bool(uint64_t boot)>& alive) {
+    const bool late = now - sent_ > 2 * kSecond;
+    if (late) sent_ = now;
+    std::erase_if(waits_, [&](const auto& wait) { return late || !alive(wait.second); });
   }
 
  private:
@@ -280,6 +289,7 @@ class TestPush {
   std::set<ShardId> left_;
   std::map<ShardId, uint64_t> waits_;  // shard -> boot of who is asked
   bool refused_ = false;
+  TimeNs sent_ = 0;
 };
 
 }  // namespace flux

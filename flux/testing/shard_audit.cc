@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "flux/base/hash.h"
+#include "flux/checkpoint/store.h"
 #include "flux/storage/atomic_file.h"
 #include "flux/testing/sim_data.h"
 
@@ -146,11 +147,10 @@ std::string ShardAudit::check_checkpoint(Files* files, const std::string& folder
   for (const FileInfo& file : m.files)
     if (const auto read = read_named(files, folder, file); !read.is_ok())
       return read.status().message();
+  const CheckpointStore store(parent_folder(folder), files);
   std::vector<std::optional<Verdict>> first;  // of shard 0, by batch
   for (size_t s = 0; s < m.shards.size(); ++s) {
-    const auto bytes = read_named(files, folder, m.shards[s].file);
-    if (!bytes.is_ok()) return bytes.status().message();
-    const auto image = decode_shard(join_path(folder, m.shards[s].file.name), bytes.value());
+    const auto image = store.read_shard(m, s);
     if (!image.is_ok()) return image.status().message();
     if (image.value().replica.shard() != s)
       return fmt::format("{}: file {} holds shard {}", path, s, image.value().replica.shard());

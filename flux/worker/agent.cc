@@ -186,17 +186,23 @@ void WorkerAgent::tick() {
   if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
   if (silent(options_.silence_ns)) give_up_on_coordinator();
   measure_rate();
-  if (reports_out_ < kReportsOutMax && !rejoining_) {
-    ++reports_out_;
-    job_->report(joined_.worker, report(),
-                 guard([this, worker = joined_.worker](const Result<ReportAnswer>& result) {
-                   --reports_out_;
-                   if (worker == joined_.worker) on_report(result);
-                 }));
-  }
+  send_report();
   repeat_leases();
   executor_->post(TimeNs{std::max(joined_.report_every_ms, 1U)} * kMillisecond,
                   guard([this] { tick(); }));
+}
+
+void WorkerAgent::send_report() {
+  if (reports_out_ >= kReportsOutMax || rejoining_) return;
+  ++reports_out_;
+  WorkerReport now = report();
+  now.ahead = blocks_ahead();
+  disclaimed_ = {now.ahead.begin(), now.ahead.end()};
+  job_->report(joined_.worker, std::move(now),
+               guard([this, worker = joined_.worker](const Result<ReportAnswer>& result) {
+                 --reports_out_;
+                 if (worker == joined_.worker) on_report(result);
+               }));
 }
 
 void WorkerAgent::on_report(const Result<ReportAnswer>& result) {

@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -142,6 +143,8 @@ class WorkerAgent {
   void open_in_cut(const Waiting& waiting, const std::shared_ptr<const Dataset>& data);
 
   void tick();
+  void send_report();
+  std::vector<BlockId> blocks_ahead() const;
   void on_report(const Result<ReportAnswer>& result);
   void fetch_map();
   void take_map(const ClusterMap& map);
@@ -181,6 +184,7 @@ class WorkerAgent {
   bool fetching_map_ = false;
   std::vector<std::function<void(const Result<ClusterMap>&)>> map_waiting_;
   uint32_t reports_out_ = 0;
+  std::set<BlockId> disclaimed_;  // WorkerReport::ahead of the last report
   Status status_;
   std::string reason_;
 

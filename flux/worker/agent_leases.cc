@@ -9,7 +9,8 @@ namespace {
 
 constexpr TimeNs kBackoffMax = kSecond;
 constexpr size_t kCutsKept = 4;
-constexpr double kRateShare = 0.3;  // of the newest measurement
+constexpr double kRateShare = 0.3;   // of the newest measurement
+constexpr double kReportsAhead = 2;  // blocks that may be begun until so many reports later
 
 // What the lease says against what the geometry says.
 Status check_lease(const LeaseAnswer& answer, const Geometry& geometry) {
@@ -170,12 +171,28 @@ void WorkerAgent::take_answer(uint32_t queue, const LeaseAnswer& answer) {
   }
 }
 
+// What is surely not begun before the next report: all but the next blocks.
+std::vector<BlockId> WorkerAgent::blocks_ahead() const {
+  const double soon = batches_per_s_ * kReportsAhead * joined_.report_every_ms * 1e-3;
+  std::vector<BlockId> ahead;
+  for (const Slot& slot : slots_) {
+    double batches = 0;
+    for (const LeaseAnswer& answer : slot.unopened) {
+      const bool trains = answer.kind == LeaseAnswer::Kind::kBlock;
+      if (trains && batches > soon) ahead.push_back(answer.lease.id);
+      batches += answer.lease.batches;
+    }
+  }
+  return ahead;
+}
+
 void WorkerAgent::open_more() {
   for (uint32_t q = 0; q < slots_.size(); ++q) {
     std::deque<LeaseAnswer>& unopened = slots_[q].unopened;
     while (!unopened.empty() && store_->wants_open(q)) {
       const LeaseAnswer answer = std::move(unopened.front());
       unopened.pop_front();
+      if (disclaimed_.contains(answer.lease.id)) send_report();  // it is begun after all
       store_->opening(q, answer.lease);
       open_block(q, answer);
     }

@@ -128,6 +128,7 @@ bool Lane::prepare() {
     return ended_;
   }
   if (!work->item.evaluate) mode_->busy();
+  if (!work->item.evaluate && options_.on_begin) options_.on_begin(work->item.id);
   const Status status = work->item.reader->read_batch(work->item.id.batch, &work->batch);
   if (!status.is_ok()) {
     fail(status);
@@ -356,7 +357,9 @@ std::string Lane::wait_text_of(Wait wait) const {
     case Wait::kNothing:
       return "";
     case Wait::kBlock:
-      return "a block";
+      if (client_.in_flight() == 0) return "a block";
+      return fmt::format("a block, with {} pushes to be replicated by {}", client_.in_flight(),
+                         client_.waits_for_push());
     case Wait::kPull:
       return "pull from " + client_.waits_for_pull();
     case Wait::kRoom:

@@ -50,6 +50,7 @@ struct LaneOptions {
   // says more.
   TimeNs answer_deadline_ns = 75 * kSecond;
   PsClientOptions client;
+  std::function<void(const BatchId&)> on_begin;  // for tests: a batch to be trained is taken
 };
 
 // The options with the layout of this graph's tables and parameters.

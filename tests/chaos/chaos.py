@@ -7,8 +7,8 @@ Every scenario runs a job undisturbed (once for each shape), then the same job u
 and compares: lost and doubled examples (these must be 0, or the scenario fails), recovery times,
 goodput and AUC (recorded beside their targets; a miss is said, and fails only with --strict, as a
 busy machine misses them too). `--short` makes few faults, for `make test`; without it the counts
-are those that are promised. Results: chaos.md and chaos.json in --results. A scenario whose command
-this binary does not know yet is reported as "not there".
+are those that are promised. Results: chaos.md and chaos.json in --results, where a scenario that is
+not run keeps its former ones.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import scenarios
 from jobs import Runner
@@ -44,11 +45,11 @@ class Outcome:
         return "missed" if any(f.met is False for f in self.figures) else "met"
 
 
-def run_one(scenario: scenarios.Scenario, runner: Runner, short: bool) -> Outcome:
+def run_one(scenario: scenarios.Scenario, runner: Runner, count: int) -> Outcome:
     outcome = Outcome(scenario.name, scenario.promise)
     begin = time.monotonic()
     try:
-        result = scenario.run(runner, scenario.short if short else scenario.full)
+        result = scenario.run(runner, count)
         outcome.figures, outcome.line = result.figures, result.line
         wrong = [f"{f.name} is {f.shown()}, must be {f.target}"
                  for f in result.figures if f.must and f.met is False]
@@ -59,36 +60,44 @@ def run_one(scenario: scenarios.Scenario, runner: Runner, short: bool) -> Outcom
     return outcome
 
 
-def table(outcomes: list[Outcome], short: bool) -> str:
-    kind = "short counts" if short else "full counts"
-    lines = [f"# Chaos ({kind})", "",
+def as_json(outcome: Outcome, count: int) -> dict[str, Any]:
+    return {"name": outcome.name, "promise": outcome.promise, "state": outcome.state,
+            "failure": outcome.failure, "count": count, "seconds": round(outcome.seconds, 1),
+            "line": outcome.line,
+            "figures": [{"name": f.name, "shown": f.shown(), "value": f.value,
+                         "target": f.target, "met": f.met} for f in outcome.figures]}
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    lines = ["# Chaos", "",
              "Real processes on one machine; each scenario is described in "
              "`tests/chaos/scenarios.py`. Times are seconds. Not judged: the undisturbed run was "
              "no measure (a goodput above 110 %: the machine was busier then; an AUC whose runs "
              "differ by more than the target).", "",
              "| scenario | figure | measured | target | |", "|---|---|---|---|---|"]
-    for outcome in outcomes:
-        name = outcome.name
-        if outcome.failure:
-            text = outcome.failure.splitlines()[0][:200].replace("|", "/")
+    for one in results:
+        name = f"{one['name']} x{one['count']}"
+        if one["failure"]:
+            text = one["failure"].splitlines()[0][:200].replace("|", "/")
             lines.append(f"| {name} | | {text} | | FAILED |")
-        for figure in outcome.figures:
-            mark = {True: "met", False: "missed", None: "not judged"}[figure.met]
-            cells = [name, figure.name, figure.shown(), figure.target, mark]
+        for figure in one["figures"]:
+            mark = {True: "met", False: "missed", None: "not judged"}[figure["met"]]
+            cells = [name, figure["name"], figure["shown"], figure["target"], mark]
             lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "Accounting lines:", ""]
-    lines += [f"- {o.name}: {o.line}" for o in outcomes if o.line]
+    lines += [f"- {one['name']}: {one['line']}" for one in results if one["line"]]
     return "\n".join(lines) + "\n"
 
 
-def as_json(outcomes: list[Outcome], arguments: argparse.Namespace) -> str:
-    return json.dumps({
-        "short": arguments.short, "seed": arguments.seed, "mode": arguments.mode,
-        "scenarios": [{
-            "name": o.name, "promise": o.promise, "state": o.state, "failure": o.failure,
-            "seconds": round(o.seconds, 1), "line": o.line,
-            "figures": [{"name": f.name, "value": f.value, "target": f.target, "met": f.met}
-                        for f in o.figures]} for o in outcomes]}, indent=1) + "\n"
+def write_results(folder: Path, new: list[dict[str, Any]]) -> None:
+    """What was not run this time stays as it was."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "chaos.json"
+    known = {one["name"]: one for one in json.loads(path.read_text())} if path.exists() else {}
+    known.update({one["name"]: one for one in new})
+    results = [known[s.name] for s in scenarios.ALL if s.name in known]
+    path.write_text(json.dumps(results, indent=1) + "\n")
+    (folder / "chaos.md").write_text(table(results))
 
 
 def parse() -> argparse.Namespace:
@@ -98,6 +107,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--flux", type=Path, default=ROOT / "build/flux")
     parser.add_argument("--only", default="", help="comma-separated: " + ", ".join(names))
     parser.add_argument("--short", action="store_true", help="few faults: for make test")
+    parser.add_argument("--times", type=int, help="so many faults (seconds, seeds) in each scenario")
     parser.add_argument("--strict", action="store_true", help="a missed time is a failure too")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--mode", default="async", choices=("async", "half_async", "sync"))
@@ -126,19 +136,18 @@ def main() -> int:
     try:
         for scenario in chosen:
             print(f"== {scenario.name}: {scenario.promise}", flush=True)
-            outcome = run_one(scenario, runner, arguments.short)
+            count = arguments.times or (scenario.short if arguments.short else scenario.full)
+            outcome = run_one(scenario, runner, count)
             for figure in outcome.figures:
                 print(f"   {figure.name}: {figure.shown()} (target {figure.target})")
             print(f"   {outcome.line}\n   {outcome.state} in {outcome.seconds:.0f} s"
                   f"{': ' + outcome.failure if outcome.failure else ''}", flush=True)
             outcomes.append(outcome)
+            if arguments.results:
+                write_results(arguments.results, [as_json(outcome, count)])
     finally:
         if not arguments.scratch:
             shutil.rmtree(scratch, ignore_errors=True)
-    if arguments.results:
-        arguments.results.mkdir(parents=True, exist_ok=True)
-        (arguments.results / "chaos.md").write_text(table(outcomes, arguments.short))
-        (arguments.results / "chaos.json").write_text(as_json(outcomes, arguments))
     bad = {"FAILED", "missed"} if arguments.strict else {"FAILED"}
     return 1 if any(o.state in bad for o in outcomes) else 0
 

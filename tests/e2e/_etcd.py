@@ -131,3 +131,20 @@ class Etcd:
     def close(self) -> None:
         for member in self.members:
             member.kill()
+
+
+def make_certificates(folder: Path) -> Path:
+    """ca.pem, and etcd.pem with etcd.key for 127.0.0.1, in a new folder."""
+    folder.mkdir()
+    (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test ca",
+            "-days", "2")
+    openssl("req", *key, "-keyout", "etcd.key", "-out", "etcd.csr", "-subj", "/CN=etcd")
+    openssl("x509", "-req", "-in", "etcd.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
+            "-CAcreateserial", "-out", "etcd.pem", "-days", "2", "-extfile", "san")
+    return folder

@@ -175,14 +175,16 @@ class Case(unittest.TestCase):
         return loaded
 
     def checkpoints(self, output: str) -> list[Path]:
-        return sorted((self.folder / output / "checkpoints").iterdir())
+        folder = self.folder / output / "checkpoints"
+        return sorted(path for path in folder.iterdir() if path.name[0] != ".")
 
     def assert_tidy(self, output: str) -> None:
-        """No temporary file, and no checkpoint folder without a manifest."""
+        """No temporary file, and no folder that is neither a checkpoint nor the base of one."""
         for path in (self.folder / output).rglob("*"):
             self.assertFalse(path.name.endswith(".tmp"), path)
         for checkpoint in self.checkpoints(output):
-            self.assertTrue((checkpoint / "manifest.json").is_file(), checkpoint)
+            kinds = [(checkpoint / name).is_file() for name in ("manifest.json", "base.json")]
+            self.assertIn(True, kinds, checkpoint)
 
     def assert_exact(self, output: str, expected: int) -> None:
         """Complete, and the integer counters show each example applied once."""

@@ -25,10 +25,11 @@ class Kill(ClusterCase):
         return running.finish(), pids
 
     def assert_repaired(self, name: str) -> None:
+        """It is started again, nobody else is touched, and every example is counted once."""
         done, pids = self.kill(name)
         self.assertEqual(done.code, 0, done.text)
-        self.assertRegex(done.text, f"{name} .*killed by signal 9")
-        self.assertIn("started again", done.text)
+        self.assertIn(f"{name} ended: killed by signal 9 (Killed); started again", done.text)
+        self.assertEqual(done.text.count("started again"), 1, done.text)
         self.assert_exact("out", self.records * EPOCHS)
         self.assert_gone(pids)
 

@@ -18,7 +18,7 @@ import unittest
 from collections.abc import Iterable
 from pathlib import Path
 
-from _etcd import Etcd, free_ports
+from _etcd import Etcd, free_ports, make_certificates
 from _support import FLUX, Case
 
 PROBE = FLUX.parent / "bin" / "election_probe"
@@ -320,7 +320,7 @@ class Election(Case):
         self.assertEqual(leader.ask(f"still {leader.claim()}"), "ok")
 
     def test_tls(self) -> None:
-        certificates = self.make_certificates()
+        certificates = make_certificates(self.folder / "certs")
         etcd = Etcd(self.folder, 1, tls=certificates)
         self.addCleanup(etcd.close)
         own = [str(certificates / name) for name in ("ca.pem", "etcd.pem", "etcd.key")]
@@ -338,22 +338,6 @@ class Election(Case):
                 self.assertIn(words, answer)
         bare = self.candidate("bare", etcd.urls, own[0]).ask("leader")  # shows no certificate
         self.assertRegex(bare, "^failed unavailable .*" + re.escape(etcd.urls))
-
-    def make_certificates(self) -> Path:
-        folder = self.folder / "certs"
-        folder.mkdir()
-        (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
-
-        def openssl(*arguments: str) -> None:
-            subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-        openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test ca",
-                "-days", "2")
-        openssl("req", *key, "-keyout", "etcd.key", "-out", "etcd.csr", "-subj", "/CN=etcd")
-        openssl("x509", "-req", "-in", "etcd.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
-                "-CAcreateserial", "-out", "etcd.pem", "-days", "2", "-extfile", "san")
-        return folder
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@
 //   switch --delay-ms 10 --loss 0.01 --seed 1 NAMESPACE=ADDRESS/BITS ...
 //
 // Makes tap0 with that address in each namespace, prints "ready" and forwards until it is killed.
-// A frame is lost with the given chance, else delivered after the delay. A test's helper: no part
-// of flux.
+// A frame is lost with the given chance, else delivered after the delay. Lines on its input:
+// "cut A B" loses every frame from port A to port B (numbered from 0), "heal" ends all cuts. A
+// test's helper: no part of flux.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +15,9 @@
 #include <deque>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <arpa/inet.h>
@@ -96,18 +99,38 @@ class Switch {
   [[noreturn]] void run() {
     std::vector<pollfd> polls;
     for (const int port : ports_) polls.push_back({port, POLLIN, 0});
+    polls.push_back({STDIN_FILENO, POLLIN, 0});
     for (;;) {
       deliver();
       timespec wait{};
       const int64_t left = on_the_way_.empty() ? 0 : on_the_way_.front().due_ns - now_ns();
       if (left > 0) wait = {left / 1'000'000'000, left % 1'000'000'000};
       ::ppoll(polls.data(), polls.size(), on_the_way_.empty() ? nullptr : &wait, nullptr);
-      for (size_t i = 0; i < polls.size(); ++i)
+      for (size_t i = 0; i < ports_.size(); ++i)
         if ((polls[i].revents & POLLIN) != 0) receive(i);
+      if ((polls.back().revents & (POLLIN | POLLHUP)) != 0 && !obey()) polls.back().fd = -1;
     }
   }
 
  private:
+  // False: nobody orders anything any more.
+  bool obey() {
+    char text[256];
+    const ssize_t n = ::read(STDIN_FILENO, text, sizeof text);
+    if (n <= 0) return false;
+    orders_.append(text, static_cast<size_t>(n));
+    for (size_t end = 0; (end = orders_.find('\n')) != std::string::npos;) {
+      const std::string line = orders_.substr(0, end);
+      orders_.erase(0, end + 1);
+      size_t from = 0, to = 0;
+      if (std::sscanf(line.c_str(), "cut %zu %zu", &from, &to) == 2)
+        cuts_.insert({from, to});
+      else
+        cuts_.clear();
+    }
+    return true;
+  }
+
   void receive(size_t from) {
     for (;;) {
       const ssize_t n = ::read(ports_[from], buffer_, sizeof buffer_);
@@ -117,7 +140,8 @@ class Switch {
       const auto known = where_.find(frame.substr(0, kAddressBytes));
       const bool everybody = (frame[0] & 1) != 0 || known == where_.end();
       for (size_t to = 0; to < ports_.size(); ++to)
-        if (to != from && (everybody || known->second == to)) send(to, frame);
+        if (to != from && (everybody || known->second == to) && !cuts_.contains({from, to}))
+          send(to, frame);
     }
   }
 
@@ -140,8 +164,10 @@ class Switch {
   double loss_;
   std::mt19937_64 random_;
   std::uniform_real_distribution<double> chance_{0, 1};
-  std::map<std::string, size_t> where_;  // port of an address
-  std::deque<Frame> on_the_way_;         // by the time they are due
+  std::map<std::string, size_t> where_;       // port of an address
+  std::deque<Frame> on_the_way_;              // by the time they are due
+  std::set<std::pair<size_t, size_t>> cuts_;  // from, to
+  std::string orders_;                        // not read to the end of a line yet
   char buffer_[kFrameMax] = {};
 };
 

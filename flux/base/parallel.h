@@ -1,4 +1,4 @@
-// Runs independent pieces of work on a few threads and joins them: the scan's only threading.
+// Runs independent pieces of work on a few threads and joins them: scans, files of shards.
 // Threads: its own, joined before it returns. Failure: the first Status of any piece.
 #pragma once
 
