@@ -239,7 +239,6 @@ class Cluster {
     const bool drained = (*server)->over() && (*server)->status().is_ok();
     if (!(*server)->over()) ++result_.crashes;
     bury(server, "is gone");
-    context_.facts.replicas.server_died();
     // One that was sent away comes back too: somebody wants more servers.
     const TimeNs after = drained ? 10 * kSecond : 3 * kSecond;
     later(context_.world.draw(0, after), [this, index] { start_server(index); });
