@@ -242,7 +242,7 @@ TEST_F(JobsTest, SavesAndLoads) {
             content);
   EXPECT_EQ(marked(2, false, 2).value(), std::vector<uint32_t>{0b111});
   EXPECT_EQ(call([&](const auto& done) { admin_.load(naming(2, 2, left), some, done); }).code(),
-            Code::kInvalid)
+            Code::kStale)
       << "what is served is not loaded over";
 }
 

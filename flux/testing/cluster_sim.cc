@@ -239,7 +239,6 @@ class Cluster {
     const bool drained = (*server)->over() && (*server)->status().is_ok();
     if (!(*server)->over()) ++result_.crashes;
     bury(server, "is gone");
-    context_.facts.replicas.server_died();
     // One that was sent away comes back too: somebody wants more servers.
     const TimeNs after = drained ? 10 * kSecond : 3 * kSecond;
     later(context_.world.draw(0, after), [this, index] { start_server(index); });
@@ -440,10 +439,10 @@ class Cluster {
   void written(const std::string& path) {
     if (!path.ends_with("/manifest.json")) return;
     ++result_.checkpoints;
+    check_term(path);
     read_decisions();
     const std::string wrong = context_.audit.check_checkpoint(&context_.eye, parent_folder(path));
     if (!wrong.empty()) return fail("a bad checkpoint was committed: " + wrong);
-    check_term(path);
     const auto text = context_.eye.read(path, 1U << 20);
     const auto manifest = decode_manifest(path, text.value());
     closed_ = std::max(closed_, static_cast<uint32_t>(manifest.value().closed.size()));

@@ -1,5 +1,7 @@
 #include "flux/testing/replica_audit.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace flux {
@@ -81,10 +83,10 @@ std::string ReplicaAudit::check(const std::vector<Seen>& servers, const ShardAud
   return "";
 }
 
-bool ReplicaAudit::may_be_lost(const std::vector<Seen>& servers, ShardId shard, const BatchId& id,
+bool ReplicaAudit::may_be_lost(const std::vector<Seen>& members, ShardId shard, const BatchId& id,
                                const Told& told) const {
   if (deaths_ < told.deaths) return false;
-  for (const Seen& seen : servers)
+  for (const Seen& seen : members)
     if (seen.server->state(shard).complete && seen.server->replica(shard).ledger().find(id))
       return false;
   return true;
@@ -92,6 +94,10 @@ bool ReplicaAudit::may_be_lost(const std::vector<Seen>& servers, ShardId shard, 
 
 std::string ReplicaAudit::check_owners(const std::vector<Seen>& servers, const ClusterMap& map,
                                        uint64_t incarnation) const {
+  std::vector<Seen> members;
+  for (const Seen& seen : servers)
+    if (std::find(map.servers.begin(), map.servers.end(), seen.address) != map.servers.end())
+      members.push_back(seen);
   for (const auto& [key, ids] : told_) {
     const ShardId shard = key.second;
     if (key.first != incarnation || shard >= map.route.size()) continue;
@@ -104,7 +110,7 @@ std::string ReplicaAudit::check_owners(const std::vector<Seen>& servers, const C
       if (state.role != ReplicaRole::kPrimary || state.epoch != map.route.epoch[shard]) continue;
       const ShardReplica replica = seen.server->replica(shard);
       for (const auto& [id, told] : ids)
-        if (!replica.ledger().find(id) && !may_be_lost(servers, shard, id, told))
+        if (!replica.ledger().find(id) && !may_be_lost(members, shard, id, told))
           return fmt::format("shard {}: {} was told replicated, but its owner {} lacks it", shard,
                              to_string(id), seen.name);
     }

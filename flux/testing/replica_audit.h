@@ -33,8 +33,9 @@ class ReplicaAudit {
   // A coordinator went on with what it found, of which that epoch was the latest: what later ones
   // told is out of its reach (with the only server that has it).
   void taken_over(uint64_t incarnation, ShardId shard, ShardEpoch latest);
-  // A server is gone, with all its replicas. What was told may be lost with all that had it.
-  void server_died() { ++deaths_; }
+  // A server counts no more, with all its replicas: it is dead, or was not heard for long. What was
+  // told may be lost with all that had it.
+  void server_lost() { ++deaths_; }
   // The shard said that it has these, of which the next answer will say the rest.
   void said(ShardId shard, std::span<const BatchId> ids) {
     for (const BatchId& id : ids) ever_.insert({shard, id});
@@ -65,7 +66,7 @@ class ReplicaAudit {
   };
   static std::string compare(const std::vector<Seen>& servers, ShardId shard);
   // Whether losing it is no mistake: as many servers are gone as had it, and nobody has it.
-  bool may_be_lost(const std::vector<Seen>& servers, ShardId shard, const BatchId& id,
+  bool may_be_lost(const std::vector<Seen>& members, ShardId shard, const BatchId& id,
                    const Told& told) const;
 
   // By incarnation and shard; the first epoch that told it.

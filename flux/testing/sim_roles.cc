@@ -164,6 +164,7 @@ CoordinatorProcess::~CoordinatorProcess() {
 }
 
 void CoordinatorProcess::say(const std::string& line) {
+  if (line.starts_with("lost server")) context_->facts.replicas.server_lost();
   if (line.starts_with("took over job"))
     for (const auto& [key, epoch] : bent_.found)
       context_->facts.replicas.taken_over(key.first, key.second, epoch);
@@ -322,7 +323,6 @@ void ServerProcess::join() {
   hooks.joined = [this](ServerId id) { service_->set_self(id); };
   hooks.forget = [this] {
     context_->world.tell(name() + " is no member any more and begins anew");
-    context_->facts.replicas.server_died();
     service_->set_self(kNoServer - 1);  // of nobody
     service_->forget_all();
   };

@@ -58,15 +58,23 @@ void WatchedServer::confirm(uint64_t incarnation, uint64_t receipt,
           if (at == receipts_.end()) {
             facts_->fail("a receipt was confirmed that nobody got");
           } else {
-            const Server* server = find_(key.first);
-            for (const auto& [shard, epoch] : at->second.shards)
-              facts_->replicas.acknowledged(
-                  key.first, shard, epoch,
-                  server != nullptr && server->state(shard).backup != kNoServer, at->second.ids);
+            for (const Receipt::Part& part : at->second.shards)
+              told(key.first, part, at->second.ids);
           }
         }
         done(status);
       });
+}
+
+void WatchedServer::told(uint64_t incarnation, const Receipt::Part& part,
+                         std::span<const BatchId> ids) {
+  const Server* server = find_(incarnation);
+  const ShardState state = server == nullptr ? ShardState{} : server->state(part.shard);
+  const bool followed = server != nullptr && state.backup != kNoServer;
+  if (followed && state.epoch == part.epoch && state.replicated < part.op)
+    return facts_->fail(fmt::format("shard {}: operation {} was told replicated, its backup has {}",
+                                    part.shard, part.op, state.replicated));
+  facts_->replicas.acknowledged(incarnation, part.shard, part.epoch, followed, ids);
 }
 
 void WatchedServer::check(const Seen& seen, const PushReply& reply) {
@@ -100,11 +108,11 @@ void WatchedServer::check(const Seen& seen, const PushReply& reply) {
     if (same && state.role != ReplicaRole::kPrimary)
       return facts_->fail(fmt::format("shard {} answered from elsewhere", answer.shard));
     if (same) check_applied(seen, answer, server->replica(answer.shard));
+    const Receipt::Part part{answer.shard, seen.epochs[i], answer.op};
     if (reply.receipt == 0)
-      facts_->replicas.acknowledged(seen.claim.incarnation, answer.shard, seen.epochs[i],
-                                    state.backup != kNoServer, seen.claim.ids);
+      told(seen.claim.incarnation, part, seen.claim.ids);
     else
-      receipt.shards.emplace_back(answer.shard, seen.epochs[i]);
+      receipt.shards.push_back(part);
   }
   if (receipt.shards.empty()) return;
   receipt.ids = seen.claim.ids;

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -49,10 +50,17 @@ class WatchedServer final : public ServerPort {
   struct Seen;
   // What a receipt stands for.
   struct Receipt {
-    std::vector<std::pair<ShardId, ShardEpoch>> shards;
+    struct Part {
+      ShardId shard = 0;
+      ShardEpoch epoch;
+      uint64_t op = 0;
+    };
+    std::vector<Part> shards;
     std::vector<BatchId> ids;
   };
   void check(const Seen& seen, const PushReply& reply);
+  // A worker is told that these are replicated.
+  void told(uint64_t incarnation, const Receipt::Part& part, std::span<const BatchId> ids);
   void check_applied(const Seen& seen, const ShardAnswer& answer, const ShardReplica& replica);
   void check_step(const Seen& seen, const ShardReplica& replica);
 
