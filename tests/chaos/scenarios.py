@@ -83,7 +83,8 @@ def goodput(result: Result, share: float, allowed: float = 1.0) -> Figure:
     """Unique examples per second, disturbed over undisturbed; `allowed`: what the faults take."""
     value = float(result.drill["goodput"] or 0)
     figure = at_least("goodput", value, share * allowed)
-    if value > COMPARABLE or not result.baseline:  # faults do not make a job faster: the machine was busier before
+    # Faults do not make a job faster: then the machine was busier before.
+    if value > COMPARABLE or not result.baseline:
         figure.met = None
     return figure
 
