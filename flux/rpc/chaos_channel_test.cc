@@ -1,9 +1,6 @@
 // Faults in front of a channel: what callers see, and that nothing is touched afterwards.
 #include "flux/rpc/chaos_channel.h"
 
-#include <algorithm>
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,30 +9,10 @@
 #include <gtest/gtest.h>
 
 #include "flux/base/random.h"
+#include "flux/rpc/test_executor.h"
 
 namespace flux {
 namespace {
-
-// Time that stands still until the test moves it.
-class ManualExecutor final : public Executor {
- public:
-  TimeNs now_ns() const override { return now_; }
-  void post(TimeNs delay_ns, std::function<void()> task) override {
-    tasks_.emplace(now_ + std::max<TimeNs>(delay_ns, 0), std::move(task));
-  }
-  void run_until(TimeNs end) {
-    while (!tasks_.empty() && tasks_.begin()->first <= end) {
-      const auto node = tasks_.extract(tasks_.begin());
-      now_ = node.key();
-      node.mapped()();
-    }
-    now_ = end;
-  }
-
- private:
-  TimeNs now_ = 0;
-  std::multimap<TimeNs, std::function<void()>> tasks_;
-};
 
 // Answers each call one millisecond later with its control part, into placed memory if asked.
 class Answering final : public Channel {

@@ -1,11 +1,8 @@
 // A cut network as a caller sees it, and the file that cuts it.
 #include "flux/rpc/fault_channel.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,29 +11,10 @@
 #include <unistd.h>
 
 #include "flux/rpc/fault_file.h"
+#include "flux/rpc/test_executor.h"
 
 namespace flux {
 namespace {
-
-class ManualExecutor final : public Executor {
- public:
-  TimeNs now_ns() const override { return now_; }
-  void post(TimeNs delay_ns, std::function<void()> task) override {
-    tasks_.emplace(now_ + std::max<TimeNs>(delay_ns, 0), std::move(task));
-  }
-  void run_until(TimeNs end) {
-    while (!tasks_.empty() && tasks_.begin()->first <= end) {
-      const auto node = tasks_.extract(tasks_.begin());
-      now_ = node.key();
-      node.mapped()();
-    }
-    now_ = end;
-  }
-
- private:
-  TimeNs now_ = kSecond;
-  std::multimap<TimeNs, std::function<void()>> tasks_;
-};
 
 constexpr TimeNs kAnswer = 10 * kMillisecond;
 
@@ -96,7 +74,7 @@ struct FaultChannelTest : ::testing::Test {
     last_id = channel->call(std::move(call));
     return seen;
   }
-  ManualExecutor executor;
+  ManualExecutor executor{kSecond};
   const std::string path = fmt::format("{}/flux_faults.{}.{}", ::testing::TempDir(), ::getpid(),
                                        static_cast<const void*>(this));
   Answering* inner = nullptr;
