@@ -233,17 +233,23 @@ void JobMaster::State::verify_section() {
 }
 
 void JobMaster::State::expire_blocks() {
+  bool late = false;
   for (auto* queue : {&queue_, &test_queue_}) {
     if (!*queue) continue;
     for (const BlockLease& lease : (*queue)->expire(now())) {
       say(fmt::format("block {} was not finished in time (attempt {}); it goes to another worker",
                       lease.id.block, lease.attempt));
+      late = true;
       // A round cannot go on without its member: the worker is out.
       if (!rounds_ || queue != &queue_) continue;
       workers_members_.leave(lease.worker);
       lose_worker(lease.worker, true, "it did not finish its part of a round");
     }
   }
+  // Does every shard serve? One that refuses gets a new epoch (ask_answered()).
+  if (late && places_->unserved() == 0 && phase_ == Phase::kTraining)
+    ask_marked(plan_.schedule.section(pass_, section_), true,
+               [](const Result<std::vector<uint32_t>>&) {});
   if (!rounds_ || phase_ != Phase::kTraining) return;
   if (takeover_until_ != 0 && now() >= takeover_until_) {
     takeover_until_ = 0;

@@ -136,6 +136,10 @@ void JobMaster::State::steps_failed(const Steps& steps, const Status& why) {
   if (!unknown && !steps.empty())
     say(fmt::format("warning: {} of shard {} at {}: {}", step_name(steps[0].kind), steps[0].shard,
                     server_name(steps[0].server), why.message()));
+  // A primary that refuses under its own epoch has stepped down: a new one tells it to go on.
+  if (why.code() == Code::kStale)
+    for (const PlaceStep& step : steps)
+      if (step.kind == StepKind::kCopy || step.kind == StepKind::kSeal) places_->renew(step.shard);
   end_steps(steps, unknown ? StepEnd::kUnknown : StepEnd::kRefused);
 }
 
@@ -203,7 +207,37 @@ void JobMaster::State::recount_if() {
   recount_ = false;
   verifying_ = true;
   say("the queue is computed anew from the ledgers of all shards");
-  find_section(0);
+  look_again();
+}
+
+// A replica that was promoted for want of a better one may lack the pass and its verdicts, too.
+void JobMaster::State::look_again() {
+  const uint64_t look = ++looks_;
+  const auto then = [this, look](const Then& next) {
+    return [this, look, next](const Status& status) {
+      if (ended() || look != looks_) return;
+      if (!status.is_ok()) return fail(status);
+      next(status);
+    };
+  };
+  const Then find = [this](const Status&) { find_section(0); };
+  const Then mark = [this, then, find](const Status&) {
+    const std::vector<BatchId> skipped = decided(Verdict::kSkipped);
+    if (skipped.empty()) return find(Status::ok());
+    tell_all(
+        "verdicts",
+        [this, skipped](ServerAdminPort* port, AdminCall call, ServerAdminPort::Done done) {
+          port->mark(std::move(call), geometry_->hash(), skipped, Verdict::kSkipped,
+                     std::move(done));
+        },
+        then(find));
+  };
+  tell_all(
+      "the pass to be opened",
+      [this](ServerAdminPort* port, AdminCall call, ServerAdminPort::Done done) {
+        port->open_pass(std::move(call), pass_, geometry_->hash(), std::move(done));
+      },
+      then(mark));
 }
 
 void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {

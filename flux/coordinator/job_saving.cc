@@ -195,7 +195,7 @@ void JobMaster::State::close_again(const Status& why) {
   executor_->post(kAgainNs, guard([this] {
                     if (ended() || phase_ != Phase::kClosing) return;
                     recount_ = false;
-                    find_section(0);
+                    look_again();
                   }));
 }
 

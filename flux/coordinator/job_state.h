@@ -247,6 +247,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void served_again();
   void void_again(ShardId shard);
   void recount_if();
+  void look_again();
   void loaded_if();
   void loaded();
 
