@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
@@ -40,17 +41,16 @@ class Figures(unittest.TestCase):
         self.assertEqual(scenarios.recovered(result(), "kill worker", "kill server")["p99"], 0.9)
         self.assertEqual(scenarios.recovered(result(), "kill server")["max"], 0)
 
-    def test_one_run_does_not_judge_auc(self) -> None:
-        self.assertIsNone(scenarios.auc(result(auc=0.7))[0].met)
-        self.assertEqual(scenarios.auc(result(auc=None)), [])
-
     def test_means_are_judged_if_runs_are_alike(self) -> None:
         calm = [0.75, 0.7501, 0.7499, 0.75, 0.75]
-        self.assertTrue(scenarios.distance_of_means(calm, calm)[0].met)
-        self.assertFalse(scenarios.distance_of_means(calm, [x - 0.001 for x in calm])[0].met)
-        wide = [0.63, 0.64, 0.635, 0.631, 0.638]
-        self.assertIsNone(scenarios.distance_of_means(wide, calm)[0].met)
-        self.assertIsNone(scenarios.distance_of_means([0.75], [0.75])[0].met)
+
+        def met(other: list[float]) -> bool | None:
+            return scenarios.distance_of_means("sync", calm[:len(other)], other)[0].met
+
+        self.assertTrue(met(calm))
+        self.assertFalse(met([x - 0.001 for x in calm]))
+        self.assertIsNone(met([0.63, 0.64, 0.635, 0.631, 0.638]))
+        self.assertIsNone(met([0.75]))
 
     def test_goodput_above_all_measure_is_not_judged(self) -> None:
         one = result()
@@ -71,9 +71,21 @@ class Figures(unittest.TestCase):
         late = chaos.Outcome("b", "p", [scenarios.at_most("t", 2, 1)])
         bad = chaos.Outcome("c", "p", failure="it | hung\nlong story")
         self.assertEqual([o.state for o in (good, late, bad)], ["met", "missed", "FAILED"])
-        text = chaos.table([good, late, bad], short=True)
-        self.assertIn("| a | t | 0.500 | <= 1 | met |", text)
-        self.assertIn("| c | | it / hung | | FAILED |", text)
+        text = chaos.table([chaos.as_json(o, 7) for o in (good, late, bad)])
+        self.assertIn("| a x7 | t | 0.500 | <= 1 | met |", text)
+        self.assertIn("| c x7 | | it / hung | | FAILED |", text)
+
+    def test_results_of_scenarios_that_were_not_run_stay(self) -> None:
+        first = chaos.Outcome("worker", "p", [scenarios.at_most("t", 0.5, 1)], "old")
+        other = chaos.Outcome("all", "p", [scenarios.at_most("t", 0.5, 1)], "kept")
+        with tempfile.TemporaryDirectory() as folder:
+            chaos.write_results(Path(folder), [chaos.as_json(o, 7) for o in (first, other)])
+            first.line = "new"
+            chaos.write_results(Path(folder), [chaos.as_json(first, 9)])
+            text = (Path(folder) / "chaos.md").read_text()
+        self.assertIn("- worker: new", text)
+        self.assertIn("- all: kept", text)
+        self.assertNotIn("old", text)
 
     def test_every_scenario_has_a_name_of_its_own(self) -> None:
         names = [s.name for s in scenarios.ALL]

@@ -90,20 +90,21 @@ TEST_P(PlantedInCluster, IsFoundWithinAThousandSeeds) {
   ASSERT_FALSE(words.empty()) << cluster_bug_name(bug) << " is not in planted_bugs.tsv";
   std::mutex mutex;
   uint64_t found = 0;
-  std::string failure;
+  std::string failure, others;
   for_seeds(kSeeds, [&](uint64_t seed) {
     const ClusterSimResult result = run_cluster_sim(seed, bug);
     if (result.ok) return true;
     const std::lock_guard lock(mutex);
-    if (found == 0 || seed < found) {
+    const bool fits = result.failure.find(words) != std::string::npos;
+    if (!fits) others = result.failure;  // what it does may show in other ways first
+    if (fits && (found == 0 || seed < found)) {
       found = seed;
       failure = result.failure;
     }
-    return false;
+    return !fits;
   });
-  ASSERT_GT(found, 0U) << cluster_bug_name(bug) << " was not found in " << kSeeds << " seeds";
-  EXPECT_NE(failure.find(words), std::string::npos)
-      << "seed " << found << " fails for another reason: " << failure;
+  ASSERT_GT(found, 0U) << cluster_bug_name(bug) << " was not found as '" << words << "' in "
+                       << kSeeds << " seeds; others say: " << others;
   std::printf("%s: found by seed %lu: %s\n", cluster_bug_name(bug), found, failure.c_str());
 }
 
