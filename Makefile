@@ -56,7 +56,7 @@ chaos: build  ## every fault that must not hurt, full counts (hours); ARGS="--on
 	python3 -B tests/chaos/chaos.py --flux build/flux --results bench/results $(ARGS)
 
 drill: build $(TRAIN) $(TEST)  ## train with a kill every 5 s; ends with the accounting line
-	build/flux drill examples/ctr_dnn/job.yaml --run --fresh --set output=out/drill \
+	build/flux drill examples/ctr_dnn/job.yaml --run --fresh --set output=out/drill --set epochs=3 \
 	  --kill worker --kill server --kill coordinator --every 5s
 
 sim: build  ## SEEDS (default 100000) simulated clusters under faults, on all cores

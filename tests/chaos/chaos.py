@@ -107,7 +107,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--flux", type=Path, default=ROOT / "build/flux")
     parser.add_argument("--only", default="", help="comma-separated: " + ", ".join(names))
     parser.add_argument("--short", action="store_true", help="few faults: for make test")
-    parser.add_argument("--times", type=int, help="faults (or seconds, or seeds) in each scenario")
+    parser.add_argument("--times", type=int, help="faults (or pairs of runs, or seeds) of each")
     parser.add_argument("--strict", action="store_true", help="a missed time is a failure too")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--mode", default="async", choices=("async", "half_async", "sync"))

@@ -1,7 +1,8 @@
 """Jobs that chaos scenarios run: data, undisturbed runs, drilled runs.
 
-Three models: `counting` (one key per example, so that each lost or doubled example is seen), `ctr`
-(a small CTR-DNN) and `lr` (whose AUC hardly differs between runs). An undisturbed run of each shape
+Models: `counting` (one key per example, so that each lost or doubled example is seen; `counting_long`
+with longer epochs), `ctr_dnn` (the example as it is), `ctr` (a small CTR-DNN) and `lr` (whose AUC
+hardly differs between runs). An undisturbed run of each shape
 is made once and kept.
 """
 
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 DEADLINE_S = 4 * 3600
-EXAMPLES = {"counting": 20_000, "ctr": 1_000_000, "lr": 1_000_000}
+EXAMPLES = {"counting": 20_000, "counting_long": 1_000_000, "ctr_dnn": 1_000_000,
+            "ctr": 1_000_000, "lr": 1_000_000}
 TEST_EXAMPLES = 100_000
 TRIAL_S = 3.0
 LONGER = (1.5, 4.0, 12.0)  # a drilled job is so much longer than the faults need
@@ -37,6 +39,10 @@ class Job:
     sets: tuple[str, ...] = ()
     checkpoint_s: float = 0.0
     fixed_epochs: int = 0  # else as many as the seconds need
+
+    @property
+    def counts(self) -> bool:
+        return self.model.startswith("counting")
 
     @property
     def key(self) -> str:
@@ -94,13 +100,14 @@ class Runner:
         train = self.data(f"train-{EXAMPLES[job.model]}", EXAMPLES[job.model], 1)
         fields = [f"data.train={train}", f"output={output}", f"epochs={epochs}",
                   f"mode={self.mode}", f"checkpoint.every_s={job.checkpoint_s}", *job.sets]
-        if job.model == "counting":
+        if job.counts:
             name = "counting"
             fields += ["data.batch=10", "shards=16"]
         else:
-            name = {"ctr": "ctr_dnn", "lr": "lr"}[job.model]
-            fields += [f"data.test={self.data('test', TEST_EXAMPLES, 2)}", "data.batch=100",
-                       "shards=8"]
+            name = {"ctr": "ctr_dnn"}.get(job.model, job.model)
+            fields += [f"data.test={self.data('test', TEST_EXAMPLES, 2)}"]
+        if job.model in ("ctr", "lr"):
+            fields += ["data.batch=100", "shards=8"]
         if job.model == "ctr":
             fields += ["model.layers.fc1.units=64", "model.layers.fc2.units=32",
                        "model.layers.fc3.units=16"]
@@ -133,10 +140,13 @@ class Runner:
             raise JobError(f"{output}: no summary")
         return loaded
 
-    def baseline(self, job: Job, epochs: int = 0) -> tuple[dict[str, Any], str]:
-        """The undisturbed run: its summary, and the file. `epochs` 0: a minute's at most."""
+    def baseline(self, job: Job, epochs: int = 0, again: int = 0) -> tuple[dict[str, Any], str]:
+        """The undisturbed run: its summary, and the file. `epochs` 0: a minute's at most.
+
+        One run of each `again` is made and kept.
+        """
         count = epochs or self.epochs(job, min(job.seconds, self.baseline_s))
-        output = f"base-{job.key}-{self.mode}-{count}"
+        output = f"base-{job.key}-{self.mode}-{count}-{again}"
         if output not in self.baselines:
             self.call("run", *self.words(job, output, count), *self.shape(job), "--fresh")
             self.baselines[output] = self.summary(output)
@@ -154,7 +164,7 @@ class Runner:
             base: dict[str, Any] = {}
             path = ""
             if self.baseline_s > 0:
-                base, path = self.baseline(job, epochs if job.model != "counting" else 0)
+                base, path = self.baseline(job, 0 if job.counts else epochs)
             result = self.one_drill(job, epochs, path, base, *faults)
             made = result.drill["faults_made"] + result.drill["faults_left_out"]
             if made >= wanted or job.fixed_epochs:
