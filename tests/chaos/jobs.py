@@ -1,8 +1,8 @@
 """Jobs that chaos scenarios run: data, undisturbed runs, drilled runs.
 
-Models: `counting` (one key per example, so that each lost or doubled example is seen; `counting_long`
-with longer epochs), `ctr_dnn` (the example as it is), `ctr` (a small CTR-DNN) and `lr` (whose AUC
-hardly differs between runs). An undisturbed run of each shape
+Models: `counting` (one key per example, so that each lost or doubled example is seen;
+`counting_long` with longer epochs), `ctr_dnn` (the example as it is), `ctr` (a small CTR-DNN) and
+`lr` (whose AUC hardly differs between runs). An undisturbed run of each shape
 is made once and kept.
 """
 
