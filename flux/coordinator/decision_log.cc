@@ -1,5 +1,7 @@
 #include "flux/coordinator/decision_log.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "flux/base/hash.h"
@@ -91,7 +93,12 @@ bool decode(const std::string& line, Decision* d) {
 
 std::vector<Decision> compact(const std::vector<Decision>& decisions, uint32_t closed) {
   std::vector<Decision> kept;
+  uint64_t latest = 0;
   for (const Decision& d : decisions) {
+    const bool replaced = d.term < latest;
+    latest = std::max(latest, d.term);
+    const bool passing = !d.member.empty() || d.kind == "lr" || d.kind == "end";
+    if (d.kind == "term" || (replaced && passing)) continue;
     const bool gone = d.kind == "server_gone" || d.kind == "worker_gone";
     if (gone || d.kind == "server" || d.kind == "worker") {
       std::erase_if(kept, [&](const Decision& k) {

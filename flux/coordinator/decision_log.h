@@ -20,7 +20,8 @@ namespace flux {
 
 struct Decision {
   // "open_pass", "verdict", "tested", "end"; of members "server", "server_gone", "worker",
-  // "worker_gone", "drain" (of a server), "move" (shard `id` to server `member`); "lr"
+  // "worker_gone", "drain" (of a server), "move" (shard `id` to server `member`); "lr"; "term": a
+  // coordinator began
   std::string kind;
   uint64_t term = 0;
   uint32_t pass = 0;
@@ -36,7 +37,8 @@ struct Decision {
 };
 
 // What the next life of the job needs of a log: decisions about passes from `closed` - 1 on, and
-// members that were not said to be gone.
+// members that were not said to be gone. A coordinator that was replaced may write still: what it
+// says about members after a later term has begun is not taken.
 std::vector<Decision> compact(const std::vector<Decision>& decisions, uint32_t closed);
 
 class DecisionLog {

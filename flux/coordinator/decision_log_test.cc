@@ -80,6 +80,28 @@ TEST_F(DecisionLogTest, OnlyWhatTheNextLifeNeedsIsKept) {
   for (const Decision& d : compact(over, 2)) EXPECT_EQ(d.kind, "verdict");
 }
 
+// It lost sight of all servers because they obey another one: that says nothing about them.
+TEST_F(DecisionLogTest, AReplacedCoordinatorHasNoSayAboutMembers) {
+  const auto of_term = [](uint64_t term, Decision d) {
+    d.term = term;
+    return d;
+  };
+  Decision begun;
+  begun.kind = "term";
+  const std::vector<Decision> all = {
+      of_term(1, member("server", "server-0", 1, 0)),
+      of_term(1, member("server", "server-1", 2, 1)),
+      of_term(2, begun),
+      of_term(1, member("server_gone", "server-0", 1)),
+      of_term(1, member("end", "", 0)),
+      of_term(2, member("server", "server-1", 5, 2)),
+      of_term(1, member("server_gone", "server-1", 5)),
+  };
+  std::string kept;
+  for (const Decision& d : compact(all, 0)) kept += fmt::format("{} {};", d.member, d.boot);
+  EXPECT_EQ(kept, "server-0 1;server-1 5;");
+}
+
 TEST_F(DecisionLogTest, OfTheLearningRateTheLastWordCountsUntilTheEnd) {
   Decision first, last, end;
   first.kind = last.kind = "lr";

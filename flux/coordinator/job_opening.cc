@@ -46,7 +46,11 @@ void JobMaster::State::open_folder() {
               opened->decisions,
               opened->manifest ? static_cast<uint32_t>(opened->manifest->closed.size()) : 0);
         }
-        FLUX_RETURN_IF_ERROR(log.rewrite(opened->decisions));
+        std::vector<Decision> begun = opened->decisions;
+        begun.emplace_back();
+        begun.back().kind = "term";
+        begun.back().term = opened->term;
+        FLUX_RETURN_IF_ERROR(log.rewrite(begun));
         return opened;
       },
       [this](Result<std::shared_ptr<Opened>> opened) { folder_opened(std::move(opened)); });
