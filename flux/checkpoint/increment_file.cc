@@ -49,7 +49,7 @@ Status read_table(ChunkReader* chunks, const Sizes& sizes, TableChanges* table) 
   std::string keys;
   FLUX_RETURN_IF_ERROR(chunks->read(sizes.removed * sizeof(Key), &keys));
   table->removed.resize(sizes.removed);
-  std::memcpy(table->removed.data(), keys.data(), keys.size());
+  if (!keys.empty()) std::memcpy(table->removed.data(), keys.data(), keys.size());
   return chunks->read(sizes.bytes, &table->bytes);
 }
 
