@@ -112,9 +112,9 @@ TEST(ReplicaCopy, AMessageThatIsRefusedInPartIsAnsweredAtOnce) {
     request.push.epochs = epochs;
     request.ops = ops;
     request.hashes = hashes;
-    std::optional<ReplicateReply> got;
-    other->replicate(request, [&](const ReplicateReply& reply) { got = reply; });
-    return got;
+    const auto got = std::make_shared<std::optional<ReplicateReply>>();  // the end answers, too
+    other->replicate(request, [got](const ReplicateReply& reply) { *got = reply; });
+    return *got;
   };
   const std::optional<ReplicateReply> reply = ask(head + 1, head + 2);
   ASSERT_TRUE(reply.has_value()) << "it waits for what is not sent before the answer";
