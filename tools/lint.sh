@@ -68,7 +68,7 @@ mapfile -t python < <(git ls-files --cached --others --exclude-standard -- '*.py
 echo "ruff, mypy: ${#python[@]} files"
 .venv-tools/bin/ruff check --quiet "${python[@]}" || failed=1
 # Scripts import what lies beside them.
-export MYPYPATH=bench:tests/e2e:tests/chaos
+export MYPYPATH=bench:tests/e2e:tests/chaos:tests/netns
 .venv-tools/bin/mypy --config-file mypy.ini --no-error-summary "${python[@]}" || failed=1
 
 echo "tools/tidy.py"

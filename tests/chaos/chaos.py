@@ -136,7 +136,8 @@ def main() -> int:
     try:
         for scenario in chosen:
             print(f"== {scenario.name}: {scenario.promise}", flush=True)
-            count = arguments.times or (scenario.short if arguments.short else scenario.full)
+            few = scenario.short if arguments.short else None
+            count = int(arguments.times or few or scenario.full)
             outcome = run_one(scenario, runner, count)
             for figure in outcome.figures:
                 print(f"   {figure.name}: {figure.shown()} (target {figure.target})")
