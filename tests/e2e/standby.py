@@ -37,18 +37,23 @@ class Standby(ClusterCase):
                               "--name", f"worker-{i}") for i in range(3)]
         return servers + workers
 
+    def leader_and_standby(self, urls: str) -> tuple[Running, Running, list[Running]]:
+        """Both coordinators and all other roles of a job that trains."""
+        ports = free_ports(2)
+        leader = self.coordinator(ports[0], "--etcd", urls)
+        self.assertIsNotNone(leader.wait_line("listens on "), "".join(leader.lines))
+        standby = self.coordinator(ports[1], "--etcd", urls)
+        roles = self.roles(",".join(f"tcp:127.0.0.1:{port}" for port in ports))
+        self.assertIsNotNone(leader.wait_line(ROW), "".join(leader.lines))
+        return leader, standby, roles
+
     def assert_all_left(self, roles: list[Running]) -> None:
         for role in roles:
             self.assertEqual(role.finish().code, 0, "".join(role.lines))
 
     def test_the_leader_is_killed(self) -> None:
         etcd = self.etcd(3)
-        ports = free_ports(2)
-        leader = self.coordinator(ports[0], "--etcd", etcd.urls)
-        self.assertIsNotNone(leader.wait_line("listens on "), "".join(leader.lines))
-        standby = self.coordinator(ports[1], "--etcd", etcd.urls)
-        roles = self.roles(",".join(f"tcp:127.0.0.1:{port}" for port in ports))
-        self.assertIsNotNone(leader.wait_line(ROW), "".join(leader.lines))
+        leader, standby, roles = self.leader_and_standby(etcd.urls)
         began = time.monotonic()
         leader.signal(signal.SIGKILL)
         self.assertIsNotNone(standby.wait_line("took over job counting "), "".join(standby.lines))
@@ -65,12 +70,7 @@ class Standby(ClusterCase):
 
     def test_a_member_of_etcd_and_then_the_leader(self) -> None:
         etcd = self.etcd(3)
-        ports = free_ports(2)
-        leader = self.coordinator(ports[0], "--etcd", etcd.urls)
-        self.assertIsNotNone(leader.wait_line("listens on "), "".join(leader.lines))
-        standby = self.coordinator(ports[1], "--etcd", etcd.urls)
-        roles = self.roles(",".join(f"tcp:127.0.0.1:{port}" for port in ports))
-        self.assertIsNotNone(leader.wait_line(ROW), "".join(leader.lines))
+        leader, standby, roles = self.leader_and_standby(etcd.urls)
         etcd.members[0].kill()
         self.assertIsNotNone(leader.wait_line(ROW), "".join(leader.lines))
         leader.signal(signal.SIGKILL)
