@@ -156,8 +156,8 @@ Status JobMaster::State::forget() const {
   FLUX_RETURN_IF_ERROR(store().prune(0));
   for (const std::string& name : files_->list(in_output("geometry")))
     FLUX_RETURN_IF_ERROR(files_->remove_all(join_path(in_output("geometry"), name)));
-  for (const char* name :
-       {"curve.tsv", "curve.svg", "summary.json", "skipped.tsv", "coordinator.log"})
+  // Not the log: it was begun anew with this term, and names the members that joined since.
+  for (const char* name : {"curve.tsv", "curve.svg", "summary.json", "skipped.tsv"})
     FLUX_RETURN_IF_ERROR(files_->remove_all(in_output(name)));
   return Status::ok();
 }

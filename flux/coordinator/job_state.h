@@ -194,6 +194,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void opened_on(ServerId id, uint64_t boot, const Status& status);
   void lose_server(ServerId id, const std::string& why);
   void check_servers();
+  bool everything_is_held() const;
   bool waits_for_servers() const;
   void servers_complete_if();
   size_t servers_here() const;

@@ -34,8 +34,32 @@ uint64_t JobMaster::State::held_incarnation() const {
   return found;
 }
 
+// Without a log nobody knows who is to come. But where as many servers as the job wants hold a
+// primary of every shard, and every backup those name, more would hold nothing that counts.
+bool JobMaster::State::everything_is_held() const {
+  const uint64_t held = held_incarnation();
+  if (held == 0 || servers_here() < options_.servers) return false;
+  std::vector<const ShardState*> primaries(plan_.all_shards, nullptr);
+  const auto holds = [&](const ServerEntry& server) {
+    return !server.gone && server.held.incarnation == held;
+  };
+  for (const ServerEntry& server : servers_) {
+    if (!holds(server)) continue;
+    for (const ShardState& state : server.held.shards) {
+      if (state.shard >= primaries.size() || !state.complete) continue;
+      const ShardState*& best = primaries[state.shard];
+      if (best == nullptr || rank_of(*best) < rank_of(state)) best = &state;
+    }
+  }
+  return std::all_of(primaries.begin(), primaries.end(), [&](const ShardState* best) {
+    if (best == nullptr || best->role != ReplicaRole::kPrimary || best->sealed) return false;
+    if (plan_.replicas == 1) return best->backup == kNoServer;
+    return best->backup < servers_.size() && holds(servers_[best->backup]);
+  });
+}
+
 bool JobMaster::State::waits_for_servers() const {
-  if (log_lost_) return now() - started_ < options_.takeover_lost_ns;
+  if (log_lost_) return now() - started_ < options_.takeover_lost_ns && !everything_is_held();
   return !servers_expected_.empty() && now() - started_ < options_.takeover_ns;
 }
 

@@ -42,7 +42,7 @@ struct BlockStoreOptions {
   bool by_lane = false;         // a queue for each lane
   bool only_when_idle = false;  // lease only when everything before is finished
   uint32_t ahead = 4;           // open batches per lane
-  uint32_t blocks_max = 64;     // leased and not begun
+  uint32_t blocks_max = 512;    // leased and not begun
 };
 
 // What is to be told to the coordinator.

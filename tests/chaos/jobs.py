@@ -20,7 +20,7 @@ EXAMPLES = {"counting": 20_000, "counting_long": 1_000_000, "ctr_dnn": 1_000_000
             "ctr": 1_000_000, "lr": 1_000_000}
 TEST_EXAMPLES = 100_000
 TRIAL_S = 3.0
-LONGER = (1.5, 4.0, 12.0)  # a drilled job is so much longer than the faults need
+LONGER = (1.2, 4.0, 12.0)  # a drilled job is so much longer than the faults need
 LONGER_IF_SHORT = (1.0, 3.0, 10.0)
 
 
