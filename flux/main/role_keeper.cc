@@ -1,6 +1,7 @@
 #include "flux/main/role_keeper.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "flux/base/text.h"
 #include "flux/main/job_roles.h"
+#include "flux/main/role_log.h"
 #include "flux/platform/ssh_platform.h"
 #include "flux/rpc/address.h"
 #include "flux/rpc/fault_file.h"
@@ -23,6 +25,13 @@ constexpr int kBadInput = 2;
 constexpr int kStopped = 130;  // a role that a signal asked to stop
 constexpr std::streamoff kTailBytes = 64 << 10;
 constexpr double kMiB = 1 << 20;
+
+// 0 if it is not there.
+int64_t size_of(const std::string& path) {
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(path, failed);
+  return failed ? 0 : static_cast<int64_t>(size);
+}
 
 }  // namespace
 
@@ -107,6 +116,7 @@ Status RoleKeeper::start(Member* member) {
   if (member->server && options_.run.drillable) add_kill_point(*member, &spec.arguments);
   spec.log = folder_.log_of(member->name);
   spec.host = member->host;
+  member->log_from = size_of(spec.log);
   if (!is_local_host(member->host)) spec.input = options_.token + "\n";
   auto started = platform_->start(spec);
   if (!started.is_ok()) {
@@ -120,12 +130,8 @@ Status RoleKeeper::start(Member* member) {
 // What a drill asks of the next process of this name, once.
 void RoleKeeper::add_kill_point(const Member& member, std::vector<std::string>* words) {
   FaultFile file(folder_.faults_file());
-  for (const Faults::Start& start : file.at(steady_now_ns()).starts) {
-    const auto order = fmt::format("{}:{}", kill_point_name(start.order.point), start.order.pass);
-    if (start.name != member.name || orders_[member.name] == order) continue;
-    orders_[member.name] = order;
-    words->insert(words->end(), {"--die-at", order});
-  }
+  const std::string order = orders_.take(member.name, file.at(steady_now_ns()).starts);
+  if (!order.empty()) words->insert(words->end(), {"--die-at", order});
 }
 
 void RoleKeeper::tick() {
@@ -137,6 +143,8 @@ void RoleKeeper::tick() {
   }
   if (steady_now_ns() < look_at_) return;
   look_at_ = steady_now_ns() + kLookEvery;
+  if (options_.run.drillable)
+    orders_.look(FaultFile(folder_.faults_file()).at(steady_now_ns()).starts);
   obey_wanted();
 }
 
@@ -166,14 +174,15 @@ void RoleKeeper::died(Member* member, const ProcessEnd& end) {
     if (!member->server && count(false) == 0) alone_since_ = steady_now_ns();
     return;
   }
-  const std::string last = last_lines(*member, 1);
+  const std::string tail = log_tail(*member);
+  const std::string last = reason_in_log(tail);
   const std::string what =
       end.host_lost ? fmt::format("{}: host {} is lost: {}", member->name, member->host, last)
                     : fmt::format("{} ended: {}{}", member->name, end.text(),
                                   end.signal == 0 && !last.empty() ? ": " + last : "");
   if (end.host_lost) options_.hosts.lost(member->host, steady_now_ns());
   if (end.signal == 0 && end.code == kBadInput) return give_up(*member, what, Code::kInvalid);
-  if (is_local_host(member->host) && memory_.ran_out(end, last_lines(*member, 5)))
+  if (is_local_host(member->host) && memory_.ran_out(end, tail))
     return out_of_memory(member, end, what);
   // A drill kills on purpose, as often as it likes.
   const bool on_purpose = options_.run.drillable && end.signal != 0;
@@ -253,19 +262,12 @@ void RoleKeeper::retire_highest_worker() {
   if (highest->process) platform_->ask_to_stop(*highest->process);
 }
 
-// The last lines of its log, which say why it ended.
-std::string RoleKeeper::last_lines(const Member& member, size_t count) const {
+std::string RoleKeeper::log_tail(const Member& member) const {
   std::ifstream file(folder_.log_of(member.name), std::ios::binary | std::ios::ate);
   if (!file) return "";
   const std::streamoff size = file.tellg();
-  file.seekg(std::max<std::streamoff>(0, size - kTailBytes));
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  std::vector<std::string> lines = split(text, '\n');
-  for (std::string& line : lines)
-    if (line.ends_with('\r')) line.pop_back();  // ssh ends its own lines so
-  std::erase_if(lines, [](const std::string& line) { return line.empty(); });
-  if (lines.size() > count) lines.erase(lines.begin(), lines.end() - static_cast<long>(count));
-  return join(lines, "\n");
+  file.seekg(std::max<std::streamoff>({0, member.log_from, size - kTailBytes}));
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace flux

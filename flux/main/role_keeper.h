@@ -11,7 +11,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "flux/main/cluster_folder.h"
 #include "flux/main/commands.h"
 #include "flux/main/host_list.h"
+#include "flux/main/kill_orders.h"
 #include "flux/main/memory_watch.h"
 #include "flux/main/restarts.h"
 #include "flux/platform/platform.h"
@@ -62,6 +62,7 @@ class RoleKeeper {
     TimeNs start_at = 0;     // again; 0: not to be
     uint32_t in_flight = 0;  // of a worker; 0: as the job says
     bool retired = false;    // asked to leave
+    int64_t log_from = 0;    // where the lines of this process begin
   };
   static bool here(const Member& member) { return member.process || member.start_at != 0; }
   uint32_t count(bool servers) const;
@@ -78,7 +79,8 @@ class RoleKeeper {
   void obey_wanted();
   void scale(bool servers, uint32_t wanted);
   void retire_highest_worker();
-  std::string last_lines(const Member& member, size_t count) const;
+  // What this process has written, the last of it.
+  std::string log_tail(const Member& member) const;
 
   const Job job_;
   RoleKeeperOptions options_;
@@ -87,10 +89,10 @@ class RoleKeeper {
   const Say say_;
   MemoryWatch memory_;
   std::vector<Member> members_;
-  std::map<std::string, std::string> orders_;  // of a drill, by member: obeyed once
-  WantedRoles wanted_;                         // as far as obeyed
-  TimeNs look_at_ = 0;                         // at wanted.json
-  TimeNs alone_since_ = 0;                     // the last worker left; 0: not so
+  KillOrders orders_;       // of a drill
+  WantedRoles wanted_;      // as far as obeyed
+  TimeNs look_at_ = 0;      // at wanted.json
+  TimeNs alone_since_ = 0;  // the last worker left; 0: not so
   bool ending_ = false;
   Status failure_;
 };

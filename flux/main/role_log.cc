@@ -59,4 +59,15 @@ std::string RoleLog::latest() const {
   return text;
 }
 
+std::string reason_in_log(const std::string& text) {
+  std::string last, said;
+  for (std::string line : split(text, '\n')) {
+    if (line.ends_with('\r')) line.pop_back();  // ssh ends its own lines so
+    if (line.empty()) continue;
+    if (line.starts_with("flux: ")) said = line;
+    last = std::move(line);
+  }
+  return said.empty() ? last : said;
+}
+
 }  // namespace flux

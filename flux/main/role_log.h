@@ -35,4 +35,7 @@ class RoleLog {
   std::deque<std::string> lines_;
 };
 
+// Why a role ended, from the text that it left: its last line "flux: ...", else its last line.
+std::string reason_in_log(const std::string& text);
+
 }  // namespace flux

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <csignal>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -44,6 +45,7 @@ class ServerProcess {
     if (!arguments_.die_at.empty()) {
       FLUX_ASSIGN_OR_RETURN(const KillOrder order, parse_kill_order(arguments_.die_at));
       arm_kill_point(order);
+      if (!arguments_.faults.empty()) obeyed_ = faults_text({{}, {}, {{arguments_.name, order}}});
     }
     FLUX_ASSIGN_OR_RETURN(const SecurityOptions security, security_options(arguments_.security));
     peers_ = std::make_unique<PeerServers>(caller_of(security), [this](uint64_t incarnation) {
@@ -68,15 +70,26 @@ class ServerProcess {
   }
 
  private:
-  // A drill may tell this process where to die, once for each order.
+  // A drill may tell this process where to die, once for each order; what it takes back before the
+  // process has died is over.
   void obey_drill() {
     if (arguments_.faults.empty()) return;
-    for (const Faults::Die& die : faults_.at(loop_.now_ns()).dies) {
-      const std::string text = faults_text({{}, {die}, {}});
-      if (die.pid != ::getpid() || text == obeyed_) continue;
+    const Faults& faults = faults_.at(loop_.now_ns());
+    std::map<std::string, std::optional<KillOrder>> orders;  // by line; none: known from the start
+    for (const Faults::Start& start : faults.starts)
+      if (start.name == arguments_.name) orders[faults_text({{}, {}, {start}})];
+    for (const Faults::Die& die : faults.dies)
+      if (die.pid == ::getpid()) orders[faults_text({{}, {die}, {}})] = die.order;
+    if (!obeyed_.empty() && !orders.contains(obeyed_)) {
+      log_->say("a drill gives up a kill point: " + obeyed_.substr(0, obeyed_.size() - 1));
+      disarm_kill_points();
+      obeyed_.clear();
+    }
+    for (const auto& [text, order] : orders) {
+      if (!order || !obeyed_.empty()) continue;
       obeyed_ = text;
       log_->say("a drill arms a kill point: " + text.substr(0, text.size() - 1));
-      arm_kill_point(die.order);
+      arm_kill_point(*order);
     }
   }
 
@@ -165,7 +178,7 @@ class ServerProcess {
   RoleLog* const log_;
   const std::atomic<bool>* const stop_;
   FaultFile faults_{arguments_.faults};
-  std::string obeyed_;
+  std::string obeyed_;                  // the line of the faults file that is armed
   std::unique_ptr<PeerServers> peers_;  // before the jobs, which it outlives
   ServerJobs jobs_{[this](const OpenJob& open) { return make(open); }};
   ServerService service_{&jobs_};
