@@ -105,6 +105,7 @@ void JobMaster::State::stop(const std::string& why) {
   stopping_ = true;
   stop_reason_ = why;
   stop_scan_ = true;
+  tell_supervisor();
   switch (phase_) {
     case Phase::kJoining:
       if (folder_open_) finish(false);  // it waits for servers
@@ -192,6 +193,7 @@ void JobMaster::State::finish(bool complete) {
   if (ended()) return;
   outcome_.complete = complete;
   set_phase(Phase::kEnding);
+  tell_supervisor();
   counting_ = false;
   pump();
   left();
@@ -273,6 +275,7 @@ void JobMaster::State::add_totals(const JobTotals& t) {
 void JobMaster::State::end(const Status& status) {
   if (phase_ == Phase::kEnded) return;
   set_phase(Phase::kEnded);
+  tell_supervisor();
   if (!status.is_ok() && failure_.is_ok()) failure_ = status;
   pump();
   outcome_.status = failure_;

@@ -23,8 +23,9 @@ JobMaster::State::State(JobPlan plan, JobMasterOptions options, Executor* execut
       servers_members_(options_.member_lease_ns) {
   if (options_.election == nullptr)
     own_election_ = std::make_unique<FolderElection>(files_, plan_.output, plan_.name);
-  wanted_workers_ = options_.wanted_workers;
-  wanted_servers_ = options_.wanted_servers;
+  wanted_.workers = options_.wanted_workers;
+  wanted_.servers = options_.wanted_servers;
+  wanted_.orders = options_.wanted_orders;
   election_ = options_.election != nullptr ? options_.election : own_election_.get();
 }
 
@@ -34,6 +35,7 @@ std::string JobMaster::State::in_output(std::string_view name) const {
 
 void JobMaster::State::start() {
   started_ = phase_since_ = no_worker_since_ = now();
+  tell_supervisor();
   open_folder();
   executor_->post(options_.tick_ns, guard([this] { tick(); }));
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -50,8 +51,10 @@ struct JobMasterOptions {
   TimeNs join_hold_ns = 500 * kMillisecond;  // and a join that comes too early
   TimeNs drain_deadline_ns = 30 * kSecond;   // workers to leave after a stop
   bool announce_members = true;              // say who joins
-  // As operators said to a coordinator before this one (JobEvents::wanted); -1: as started.
+  // As a supervisor keeps them, or as operators said to a coordinator before this one
+  // (JobEvents::wanted); -1: whoever comes.
   int64_t wanted_workers = -1, wanted_servers = -1;
+  uint64_t wanted_orders = 0;
   TimeNs tick_ns = 50 * kMillisecond;
 };
 
@@ -72,6 +75,14 @@ struct JobOutcome {
   double train_s = 0;
 };
 
+// What a supervisor has to know.
+struct RolesWanted {
+  int64_t workers = -1, servers = -1;    // how many there are to be; -1: nobody said
+  uint64_t orders = 0;                   // rises with everything that changed these numbers
+  bool ending = false;                   // roles leave because the job comes to its end
+  std::map<std::string, uint32_t> lost;  // taken for dead and not back: process by name
+};
+
 // What people see. Called on the executor's thread.
 class JobEvents {
  public:
@@ -85,9 +96,8 @@ class JobEvents {
   }
   // A checkpoint was committed.
   virtual void saved() {}
-  // How many workers and servers operators want (-1: as started): the supervisor starts and ends
-  // processes.
-  virtual void wanted(int64_t workers, int64_t servers) { (void)workers, (void)servers; }
+  // Something of this has changed: the supervisor starts and ends processes.
+  virtual void wanted(const RolesWanted& roles) { (void)roles; }
 };
 
 class JobMaster final : public JobPort, public ServerRegistry {

@@ -12,6 +12,7 @@ constexpr size_t kGoneMax = 4096;  // workers that are gone, for the summary
 
 void JobMaster::State::join_worker(const JoinRequest& request,
                                    const std::function<void(Result<JoinReply>)>& done) {
+  member_here(request.name);
   if (ended() || stopping_)
     return done(error(Code::kCancelled, "job {} is ending; nobody can join", plan_.name));
   if (!request.model.empty()) {
@@ -41,6 +42,7 @@ void JobMaster::State::join_worker(const JoinRequest& request,
         error(Code::kStale, "another process is {} of job {} now", request.name, plan_.name));
   if (joined.replaced)
     lose_worker(*joined.replaced, true, fmt::format("{} came back anew", request.name));
+  member_here(request.name);
   if (!joined.again) {
     Worker& worker = workers_[joined.id];
     worker.info = request;
@@ -194,8 +196,13 @@ void JobMaster::State::leave_worker(const LeaseRequest& last, const WorkerReport
   const bool jobs_trouble = why.code() == Code::kInvalid || why.code() == Code::kCorrupt ||
                             why.code() == Code::kNotFound || why.code() == Code::kIo;
   if (!why.is_ok()) say(fmt::format("{} gave up: {}", name, why.message()));
-  if (why.is_ok() && !stopping_ && !ended() && options_.announce_members)
-    say(fmt::format("{} left", name));
+  if (why.is_ok() && !stopping_ && !ended()) {
+    if (options_.announce_members) say(fmt::format("{} left", name));
+    // Asked to by a signal: it is not to be replaced, unless there were too many anyway.
+    const auto stay = std::count_if(workers_.begin(), workers_.end(),
+                                    [](const auto& one) { return !one.second.leaves; });
+    if (!at->second.leaves && stay <= wanted_.workers) want_fewer(&wanted_.workers);
+  }
   lose_worker(last.worker, false, why.is_ok() ? "" : why.message());
   done(Status::ok());
   if (jobs_trouble && phase_ == Phase::kEvaluating) {
@@ -231,6 +238,7 @@ void JobMaster::State::lose_worker(WorkerId id, bool died, const std::string& wh
   if (died) {
     ++workers_lost_;
     say(fmt::format("lost {}: {}; its blocks go to others", worker.info.name, why));
+    member_lost(worker.info.name, worker.info.pid);
   }
   forget_slots(&worker,
                error(Code::kStale, "worker {} is not a member of job {} any more", id, plan_.name));

@@ -6,28 +6,73 @@
 
 namespace flux {
 
+void JobMaster::State::tell_supervisor() {
+  wanted_.ending = stopping_ || ended();
+  events_->wanted(wanted_);
+}
+
+// Somebody goes for good; one has to stay.
+void JobMaster::State::want_fewer(int64_t* wanted) {
+  if (*wanted <= 1) return;
+  --*wanted;
+  ++wanted_.orders;
+  tell_supervisor();
+}
+
+void JobMaster::State::member_lost(const std::string& name, uint32_t pid) {
+  constexpr size_t kLostMax = 1000;
+  wanted_.lost[name] = pid;
+  if (wanted_.lost.size() > kLostMax) wanted_.lost.erase(wanted_.lost.begin());
+  tell_supervisor();
+}
+
+void JobMaster::State::member_here(const std::string& name) {
+  if (wanted_.lost.erase(name) > 0) tell_supervisor();
+}
+
+Status JobMaster::State::drain_server(ServerId id) {
+  ServerEntry& server = servers_[id];
+  const auto stay = std::count_if(servers_.begin(), servers_.end(), [](const ServerEntry& s) {
+    return !s.gone && s.ready && !s.draining;
+  });
+  if (stay <= 1)
+    return invalid("{} is the only server that does not drain; start another one first",
+                   server.info.name);
+  server.draining = true;
+  log_member("drain", server.info.name, server.info.boot, id);
+  if (server.ready) places_->draining(id, true);
+  say(fmt::format("{} is drained: its {} shards go to other servers", server.info.name,
+                  places_->primaries(id) + places_->backups(id)));
+  return Status::ok();
+}
+
+void JobMaster::State::ask_to_leave(Worker* worker) {
+  worker->leaves = true;
+  say(fmt::format("{} is asked to leave", worker->info.name));
+}
+
 Status JobMaster::State::drain_node(const std::string& name) {
   if (ended()) return error(Code::kCancelled, "job {} is over", plan_.name);
   for (ServerId id = 0; id < servers_.size(); ++id) {
     if (servers_[id].gone || servers_[id].info.name != name) continue;
-    const auto stay = std::count_if(servers_.begin(), servers_.end(), [](const ServerEntry& s) {
-      return !s.gone && s.ready && !s.draining;
-    });
     if (servers_[id].draining) return Status::ok();
-    if (stay <= 1)
-      return invalid("{} is the only server that does not drain; start another one first", name);
-    servers_[id].draining = true;
-    log_member("drain", name, servers_[id].info.boot, id);
-    if (servers_[id].ready) places_->draining(id, true);
-    say(fmt::format("{} is drained: its {} shards go to other servers", name,
-                    places_->primaries(id) + places_->backups(id)));
+    FLUX_RETURN_IF_ERROR(drain_server(id));
+    want_fewer(&wanted_.servers);
     pump_places();
     return Status::ok();
   }
   for (auto& [id, worker] : workers_) {
     if (worker.info.name != name) continue;
-    if (!worker.leaves) say(fmt::format("{} is asked to leave", name));
-    worker.leaves = true;
+    if (worker.leaves) return Status::ok();
+    const auto stay = std::count_if(workers_.begin(), workers_.end(),
+                                    [](const auto& one) { return !one.second.leaves; });
+    if (stay <= 1)
+      return invalid(
+          "{} is the only worker that does not leave; start another one first (flux scale "
+          "--workers 2), or end the job: flux stop",
+          name);
+    ask_to_leave(&worker);
+    want_fewer(&wanted_.workers);
     return Status::ok();
   }
   std::vector<std::string> names;
@@ -47,12 +92,13 @@ Status JobMaster::State::scale(int64_t workers, int64_t servers) {
   if (workers > kMax || servers > kMax) return invalid("at most {} of each", kMax);
   if (servers > 0 && !options_.standing_servers.empty())
     return invalid("this job runs on servers of its own list; start it anew with another one");
-  if (workers > 0) wanted_workers_ = workers;
-  if (servers > 0) wanted_servers_ = servers;
+  if (workers > 0) wanted_.workers = workers;
+  if (servers > 0) wanted_.servers = servers;
+  ++wanted_.orders;
   say(fmt::format("wanted: {}{}{}", workers > 0 ? fmt::format("{} worker(s)", workers) : "",
                   workers > 0 && servers > 0 ? ", " : "",
                   servers > 0 ? fmt::format("{} server(s)", servers) : ""));
-  events_->wanted(wanted_workers_, wanted_servers_);
+  tell_supervisor();
   apply_scale();
   return Status::ok();
 }
@@ -64,23 +110,28 @@ bool comes_after(const std::string& a, const std::string& b) {
 }
 }  // namespace
 
-// Those too many go, highest names first.
+// Those too many go, highest names first; only if somebody has asked for a number: whoever is
+// started by hand beside those of a supervisor is welcome.
 void JobMaster::State::apply_scale() {
-  if (ended() || !places_on_) return;
-  std::vector<std::string> names;
-  for (const auto& [id, worker] : workers_)
-    if (!worker.leaves) names.push_back(worker.info.name);
-  std::sort(names.begin(), names.end(), comes_after);
+  if (ended() || !places_on_ || wanted_.orders == 0) return;
+  std::vector<Worker*> workers;
+  for (auto& [id, worker] : workers_)
+    if (!worker.leaves) workers.push_back(&worker);
+  std::sort(workers.begin(), workers.end(), [](const Worker* a, const Worker* b) {
+    return comes_after(a->info.name, b->info.name);
+  });
   for (size_t i = 0;
-       wanted_workers_ > 0 && static_cast<int64_t>(names.size() - i) > wanted_workers_; ++i)
-    (void)drain_node(names[i]);
-  names.clear();
-  for (const ServerEntry& server : servers_)
-    if (!server.gone && server.ready && !server.draining) names.push_back(server.info.name);
-  std::sort(names.begin(), names.end(), comes_after);
+       wanted_.workers > 0 && static_cast<int64_t>(workers.size() - i) > wanted_.workers; ++i)
+    ask_to_leave(workers[i]);
+  std::vector<ServerId> servers;
+  for (ServerId id = 0; id < servers_.size(); ++id)
+    if (!servers_[id].gone && servers_[id].ready && !servers_[id].draining) servers.push_back(id);
+  std::sort(servers.begin(), servers.end(), [this](ServerId a, ServerId b) {
+    return comes_after(servers_[a].info.name, servers_[b].info.name);
+  });
   for (size_t i = 0;
-       wanted_servers_ > 0 && static_cast<int64_t>(names.size() - i) > wanted_servers_; ++i)
-    (void)drain_node(names[i]);
+       wanted_.servers > 0 && static_cast<int64_t>(servers.size() - i) > wanted_.servers; ++i)
+    if (drain_server(servers[i]).is_ok()) pump_places();
 }
 
 Status JobMaster::State::move_shard(ShardId shard, const std::string& server) {

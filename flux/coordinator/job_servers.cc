@@ -14,6 +14,7 @@ constexpr uint32_t kOpensMax = 40;
 }  // namespace
 
 void JobMaster::State::join_server(const ServerJoin& request, const ServerDone& done) {
+  member_here(request.name);
   if (phase_ == Phase::kEnded) return done(error(Code::kCancelled, "job {} is over", plan_.name));
   if (!folder_open_) {
     early_servers_.emplace_back(request, done);
@@ -77,6 +78,7 @@ void JobMaster::State::seat(ServerArrival arrival, Holdings held) {
   for (ServerId id = 0; id < servers_.size(); ++id)
     if (!servers_[id].gone && servers_[id].info.name == arrival.info.name)
       lose_server(id, "it came back anew");
+  member_here(arrival.info.name);
   // Primaries name their backups by these numbers: while a job may be adopted they stay.
   if (phase_ == Phase::kJoining && options_.fresh) held = Holdings{};
   const bool keeps = phase_ == Phase::kJoining && held.incarnation != 0 &&
@@ -209,6 +211,7 @@ void JobMaster::State::lose_server(ServerId id, const std::string& why) {
     say(drained ? fmt::format("{} left: it is drained", entry.info.name)
                 : fmt::format("lost {}: {}", entry.info.name, why));
   log_member("server_gone", entry.info.name, entry.info.boot, id);
+  if (!drained) member_lost(entry.info.name, entry.info.pid);
   asks_lost(id);
   kick_asks();
   opened_if(id);

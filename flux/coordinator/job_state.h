@@ -413,8 +413,14 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   std::optional<Geometry> closed_cut_;
 
   // operators
-  int64_t wanted_workers_ = -1, wanted_servers_ = -1;
+  RolesWanted wanted_;
+  void tell_supervisor();
   void apply_scale();
+  void want_fewer(int64_t* wanted);
+  Status drain_server(ServerId id);
+  void ask_to_leave(Worker* worker);
+  void member_lost(const std::string& name, uint32_t pid);
+  void member_here(const std::string& name);
 
   WorkerReport left_;  // sums over workers that are gone
   std::vector<WorkerStatus> gone_;

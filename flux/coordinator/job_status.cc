@@ -106,8 +106,8 @@ void JobMaster::State::status_of_servers(JobStatus* s) const {
   s->latest_failovers = failovers_;
   s->servers_lost = servers_lost_;
   s->taken_over = adopted_;
-  s->wanted_workers = wanted_workers_;
-  s->wanted_servers = wanted_servers_;
+  s->wanted_workers = wanted_.workers;
+  s->wanted_servers = wanted_.servers;
   if (places_on_) {
     s->shards_without_backup = places_->without_backup();
     s->shards_unserved = places_->unserved();

@@ -77,7 +77,7 @@ struct JobStatus {
   double failover_max_s = 0;
   std::vector<FailoverStatus> latest_failovers;
   bool taken_over = false;                           // from a coordinator before this one
-  int64_t wanted_workers = -1, wanted_servers = -1;  // as operators said; -1: as started
+  int64_t wanted_workers = -1, wanted_servers = -1;  // -1: nobody said
   std::vector<WaitStatus> waits;
   std::string error;  // why it failed
 };

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <fstream>
 #include <random>
 
 #include <fcntl.h>
@@ -111,7 +112,17 @@ Status ClusterFolder::write_wanted(const WantedRoles& wanted) const {
   nlohmann::json json = nlohmann::json::object();
   if (wanted.workers) json["workers"] = *wanted.workers;
   if (wanted.servers) json["servers"] = *wanted.servers;
-  return write_file_atomic(wanted_file(), json.dump() + "\n");
+  json["orders"] = wanted.orders;
+  json["ending"] = wanted.ending;
+  json["lost"] = wanted.lost;
+  const std::string path = wanted_file() + ".tmp";
+  std::ofstream file(path, std::ios::trunc);
+  file << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  file.close();
+  if (file.fail()) return errno_status("cannot write " + path, errno);
+  if (::rename(path.c_str(), wanted_file().c_str()) != 0)
+    return errno_status("cannot write " + wanted_file(), errno);
+  return Status::ok();
 }
 
 Result<WantedRoles> ClusterFolder::read_wanted() const {
@@ -126,6 +137,12 @@ Result<WantedRoles> ClusterFolder::read_wanted() const {
   };
   number("workers", &wanted.workers);
   number("servers", &wanted.servers);
+  if (json.contains("orders") && json["orders"].is_number_unsigned())
+    wanted.orders = json["orders"].get<uint64_t>();
+  wanted.ending = json.contains("ending") && json["ending"] == true;
+  if (json.contains("lost") && json["lost"].is_object())
+    for (const auto& [name, pid] : json["lost"].items())
+      if (pid.is_number_unsigned()) wanted.lost[name] = pid.get<uint32_t>();
   return wanted;
 }
 

@@ -4,7 +4,7 @@
 //   end <output>/cluster/admin_token       secret for POST /stop, mode 0600, made anew at each
 //   start <output>/cluster/token             secret of a local cluster's own connections, mode 0600
 //   <output>/cluster/faults.txt        faults that a drill asks for (rpc/fault_file.h)
-//   <output>/cluster/wanted.json       numbers of workers and servers that flux scale asked for
+//   <output>/cluster/wanted.json       how many workers and servers there are to be, who is lost
 //   <output>/cluster/logs/<role>.log   lines with time and role
 //   <output>/cluster/sockets/          Unix sockets of a local cluster, mode 0700
 // The coordinator writes the first two, the supervisor of a local cluster the rest.
@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,10 +31,12 @@ struct CoordinatorRecord {
   std::string command;       // that runs the job again
 };
 
-// Absent: as it is.
+// What the coordinator asks of its supervisor. Absent: as it is.
 struct WantedRoles {
   std::optional<uint32_t> workers, servers;
-  bool operator==(const WantedRoles&) const = default;
+  uint64_t orders = 0;                   // rises when somebody asks for other numbers
+  bool ending = false;                   // roles leave because the job ends
+  std::map<std::string, uint32_t> lost;  // taken for dead and not back: process by name
 };
 constexpr uint32_t kWantedMax = 1000;
 
@@ -53,7 +56,7 @@ class ClusterFolder {
   // kNotFound if no coordinator has left one.
   Result<CoordinatorRecord> read_record() const;
   void remove_record() const;
-  // How many roles there should be: the coordinator writes it (flux scale), the supervisor obeys.
+  // The coordinator writes it, the supervisor obeys. Of use to this run only: not synced.
   Status write_wanted(const WantedRoles& wanted) const;
   // kNotFound if nobody wants anything.
   Result<WantedRoles> read_wanted() const;

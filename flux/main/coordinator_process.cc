@@ -38,7 +38,8 @@ namespace {
 
 constexpr TimeNs kTick = 100 * kMillisecond;
 constexpr std::chrono::seconds kOperatorWait{5};
-constexpr TimeNs kLingerNs = 2 * kSecond;  // after the end, for members to hear of it
+constexpr TimeNs kSupervisedWait = 90 * kSecond;  // for the supervisor's servers and workers
+constexpr TimeNs kLingerNs = 2 * kSecond;         // after the end, for members to hear of it
 
 // A server's admin port and the channel it goes over.
 struct ReachedServer {
@@ -51,8 +52,8 @@ struct ReachedServer {
 // What the console shows, also goes to the log.
 class LoggedConsole final : public JobEvents {
  public:
-  LoggedConsole(JobConsoleOptions options, RoleLog* log)
-      : console_(options), output_(options.output), log_(log) {}
+  LoggedConsole(JobConsoleOptions options, RoleLog* log, bool supervised)
+      : console_(options), output_(options.output), log_(log), supervised_(supervised) {}
   void say(const std::string& line) override {
     console_.say(line);
     log_->say(line);
@@ -67,12 +68,15 @@ class LoggedConsole final : public JobEvents {
     console_.training(on, before, total);
   }
   void saved() override { console_.saved(); }
-  // The supervisor reads it.
-  void wanted(int64_t workers, int64_t servers) override {
-    WantedRoles roles;
-    if (workers >= 0) roles.workers = static_cast<uint32_t>(workers);
-    if (servers >= 0) roles.servers = static_cast<uint32_t>(servers);
-    const Status written = ClusterFolder(output_).write_wanted(roles);
+  void wanted(const RolesWanted& roles) override {
+    if (!supervised_) return;
+    WantedRoles file;
+    if (roles.workers >= 0) file.workers = static_cast<uint32_t>(roles.workers);
+    if (roles.servers >= 0) file.servers = static_cast<uint32_t>(roles.servers);
+    file.orders = roles.orders;
+    file.ending = roles.ending;
+    file.lost = roles.lost;
+    const Status written = ClusterFolder(output_).write_wanted(file);
     if (!written.is_ok()) say("warning: " + written.message());
   }
   JobConsole* console() { return &console_; }
@@ -81,6 +85,7 @@ class LoggedConsole final : public JobEvents {
   JobConsole console_;
   std::string output_;
   RoleLog* log_;
+  const bool supervised_;  // somebody reads what is wanted
 };
 
 class CoordinatorProcess {
@@ -177,11 +182,12 @@ class CoordinatorProcess {
     shown.mode = job.mode;
     shown.wire = job.wire;
     shown.resume_command = arguments_.resume_command;
-    events_ = std::make_unique<LoggedConsole>(shown, &log_);
+    events_ = std::make_unique<LoggedConsole>(shown, &log_, arguments_.supervisor != 0);
     JobMasterOptions options;
     options.servers = servers();
     options.standing_servers = arguments_.standing;
     options.workers_wanted = arguments_.workers;
+    if (arguments_.supervisor != 0) keep_wanted(&options);
     options.fresh = arguments_.fresh;
     options.incarnation = random_id();
     options.election = election_.get();
@@ -194,6 +200,17 @@ class CoordinatorProcess {
         job.tables.size(), with_commas(role_.graph->parameter_count()), job.mode, servers(),
         servers() == 1 ? "" : "s", arguments_.workers, arguments_.workers == 1 ? "" : "s"));
     return Status::ok();
+  }
+
+  // What the supervisor started, or operators asked of a coordinator before this one. It says
+  // itself when it cannot start anybody, and it waits for hosts longer than people do.
+  void keep_wanted(JobMasterOptions* options) const {
+    options->servers_deadline_ns = options->workers_deadline_ns = kSupervisedWait;
+    const auto before = folder_->read_wanted();
+    const WantedRoles wanted = before.is_ok() ? before.value() : WantedRoles{};
+    options->wanted_workers = wanted.workers.value_or(arguments_.workers);
+    options->wanted_servers = wanted.servers.value_or(servers());
+    options->wanted_orders = wanted.orders;
   }
 
   std::shared_ptr<ServerAdminPort> reach_server(const std::string& address) {

@@ -218,6 +218,11 @@ void FaultMaker::tick_armed(Armed* armed, double t, bool* over) {
   *over = died || t > armed->until;
 }
 
+// A supervisor does not wait for ever for a process that is stopped.
+bool FaultMaker::replaced(const Lasting& lasting) {
+  return lasting.fault.kind == FaultKind::kPause && !runs(lasting.fault.victims[0]);
+}
+
 void FaultMaker::heal(const Lasting& lasting, double t) {
   if (lasting.drops.empty())
     for (const RoleProcess& victim : lasting.fault.victims) (void)signal_process(victim, SIGCONT);
@@ -227,7 +232,7 @@ void FaultMaker::heal(const Lasting& lasting, double t) {
 void FaultMaker::tick(double t) {
   bool changed = false;
   for (size_t i = 0; i < lasting_.size();) {
-    if (t < lasting_[i].until) {
+    if (t < lasting_[i].until && !replaced(lasting_[i])) {
       ++i;
       continue;
     }

@@ -66,6 +66,7 @@ class FaultMaker {
   Status scale(const PlannedFault& planned, DrillFault fault);
   Status arm(const PlannedFault& planned, DrillFault fault, const std::vector<RoleProcess>& all);
   void tick_armed(Armed* armed, double t, bool* over);
+  static bool replaced(const Lasting& lasting);
   void heal(const Lasting& lasting, double t);
   Status run_flux(std::vector<std::string> words);
   Status write_faults() const;

@@ -66,7 +66,7 @@ std::vector<DrillEvent> DrillWatch::take_new_events() {
 void DrillWatch::add_fault(DrillFault fault) {
   fault.rate_before = rate_between(fault.t - kBeforeWindow_s, fault.t);
   fault.applied_at_notice = applied();
-  if (ends_victims(fault.kind))
+  if (ends_victims(fault.kind) || fault.kind == FaultKind::kPause)  // which may be replaced
     for (const RoleProcess& victim : fault.victims) victims_.insert(victim.pid);
   say(fault.t, fault.number, fault.text);
   faults_.push_back(std::move(fault));

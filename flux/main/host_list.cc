@@ -55,4 +55,23 @@ bool HostList::all_here() const {
                      [](const Host& host) { return is_local_host(host.name); });
 }
 
+bool HostList::all_lost(TimeNs now) const {
+  return std::all_of(hosts_.begin(), hosts_.end(),
+                     [now](const Host& host) { return host.lost_until > now; });
+}
+
+std::optional<TimeNs> HostPauses::next(TimeNs now) {
+  if (pause_ == 0) {
+    since_ = now;
+    pause_ = kFirst;
+    at_ = now + pause_;
+  }
+  if (now - since_ >= kGiveUp) return std::nullopt;
+  if (now >= at_) {
+    pause_ = std::min(2 * pause_, kLongest);
+    at_ = std::min(now + pause_, since_ + kGiveUp);
+  }
+  return at_;
+}
+
 }  // namespace flux

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,8 @@ class HostList {
   std::string take(TimeNs now);
   void give_back(const std::string& host);
   void lost(const std::string& host, TimeNs now);
-  bool all_here() const;  // every host is this one
+  bool all_here() const;            // every host is this one
+  bool all_lost(TimeNs now) const;  // and none of them is due again
 
  private:
   struct Host {
@@ -37,6 +39,21 @@ class HostList {
     TimeNs lost_until = 0;
   };
   std::vector<Host> hosts_;
+};
+
+// When no host can be reached: pauses that grow, up to an end.
+class HostPauses {
+ public:
+  static constexpr TimeNs kFirst = kSecond;
+  static constexpr TimeNs kLongest = 16 * kSecond;
+  static constexpr TimeNs kGiveUp = 60 * kSecond;
+
+  // No host is left: when to try again, for all roles alike; nothing: it has been so for too long.
+  std::optional<TimeNs> next(TimeNs now);
+  void reached() { *this = HostPauses(); }
+
+ private:
+  TimeNs since_ = 0, pause_ = 0, at_ = 0;
 };
 
 }  // namespace flux

@@ -20,7 +20,8 @@ namespace flux {
 namespace {
 
 constexpr TimeNs kLookEvery = kSecond / 5;
-constexpr TimeNs kAloneBefore = 2 * kSecond;  // it is said; at the end of a job all leave
+constexpr TimeNs kQuiet = kSecond / 2;     // after somebody left, before another comes
+constexpr TimeNs kReached = 10 * kSecond;  // ssh says earlier that it cannot reach a host
 constexpr int kBadInput = 2;
 constexpr int kStopped = 130;  // a role that a signal asked to stop
 constexpr std::streamoff kTailBytes = 64 << 10;
@@ -49,6 +50,8 @@ RoleKeeper::RoleKeeper(const Job& job, RoleKeeperOptions options, const ClusterF
       say_(std::move(say)) {}
 
 Status RoleKeeper::start_all() {
+  servers_wanted_ = options_.run.servers;
+  workers_wanted_ = options_.run.workers;
   for (uint32_t i = 0; i < options_.run.servers; ++i) add(true);
   for (uint32_t i = 0; i < options_.run.workers; ++i) add(false);
   for (Member& member : members_) FLUX_RETURN_IF_ERROR(start(&member));
@@ -124,6 +127,8 @@ Status RoleKeeper::start(Member* member) {
     return started.status();
   }
   member->process = started.value();
+  member->started = steady_now_ns();
+  hung_.started(member->name);
   return Status::ok();
 }
 
@@ -137,12 +142,10 @@ void RoleKeeper::add_kill_point(const Member& member, std::vector<std::string>* 
 void RoleKeeper::tick() {
   if (ending_) return;
   start_due();
-  if (alone_since_ != 0 && steady_now_ns() - alone_since_ > kAloneBefore) {
-    alone_since_ = 0;
-    if (count(false) == 0) say_("no worker is here now; flux scale --workers N starts some");
-  }
   if (steady_now_ns() < look_at_) return;
   look_at_ = steady_now_ns() + kLookEvery;
+  for (const Member& member : members_)
+    if (member.process && steady_now_ns() - member.started > kReached) pauses_.reached();
   if (options_.run.drillable)
     orders_.look(FaultFile(folder_.faults_file()).at(steady_now_ns()).starts);
   obey_wanted();
@@ -152,7 +155,7 @@ void RoleKeeper::start_due() {
   for (Member& member : members_) {
     if (member.start_at == 0 || steady_now_ns() < member.start_at) continue;
     const Status started = start(&member);
-    if (!started.is_ok()) give_up(member, started.message(), started.code());
+    if (!started.is_ok()) give_up(&member, started.message(), started.code());
   }
 }
 
@@ -169,9 +172,12 @@ void RoleKeeper::handle(const ProcessEnd& end) {
 }
 
 void RoleKeeper::died(Member* member, const ProcessEnd& end) {
-  const bool left = end.signal == 0 && (end.code == 0 || end.code == kStopped);
-  if (left || member->retired) {
-    if (!member->server && count(false) == 0) alone_since_ = steady_now_ns();
+  if (member->retired) return;
+  // Drained, or the job ends, or a worker was asked to leave: the coordinator knows which, and says
+  // whether another one is wanted. A server that a signal stopped takes its shards with it.
+  const bool left = end.signal == 0 && (end.code == 0 || (end.code == kStopped && !member->server));
+  if (left) {
+    quiet_until_ = steady_now_ns() + kQuiet;
     return;
   }
   const std::string tail = log_tail(*member);
@@ -180,21 +186,40 @@ void RoleKeeper::died(Member* member, const ProcessEnd& end) {
       end.host_lost ? fmt::format("{}: host {} is lost: {}", member->name, member->host, last)
                     : fmt::format("{} ended: {}{}", member->name, end.text(),
                                   end.signal == 0 && !last.empty() ? ": " + last : "");
-  if (end.host_lost) options_.hosts.lost(member->host, steady_now_ns());
-  if (end.signal == 0 && end.code == kBadInput) return give_up(*member, what, Code::kInvalid);
+  if (end.host_lost) return host_lost(member, what);
+  if (end.signal == 0 && end.code == kBadInput) return give_up(member, what, Code::kInvalid);
   if (is_local_host(member->host) && memory_.ran_out(end, tail))
     return out_of_memory(member, end, what);
   // A drill kills on purpose, as often as it likes.
   const bool on_purpose = options_.run.drillable && end.signal != 0;
   const auto at = on_purpose ? steady_now_ns() : member->restarts.died(steady_now_ns());
   if (!at)
-    return give_up(*member,
+    return give_up(member,
                    fmt::format("{}; it died {} times within {} s", what,
                                member->restarts.options().deaths_max + 1,
                                member->restarts.options().window_ns / kSecond),
                    Code::kUnavailable);
   member->start_at = *at;
   say_(what + "; started again");
+}
+
+// No fault of the role: it goes to another host, and that does not count as a death.
+void RoleKeeper::host_lost(Member* member, const std::string& what) {
+  const TimeNs now = steady_now_ns();
+  options_.hosts.lost(member->host, now);
+  if (!options_.hosts.all_lost(now)) {
+    member->start_at = now;
+    return say_(what + "; started again");
+  }
+  const auto at = pauses_.next(now);
+  if (!at)
+    return fail(error(Code::kUnavailable,
+                      "no host of {} could be reached for {} s: {}; see that 'ssh HOST true' works "
+                      "without a question, and run the job again",
+                      options_.run.hosts, HostPauses::kGiveUp / kSecond, what));
+  member->start_at = *at;
+  say_(fmt::format("{}; no host is left: tried again in {:.0f} s, given up after {} s", what,
+                   static_cast<double>(*at - now) * 1e-9, HostPauses::kGiveUp / kSecond));
 }
 
 void RoleKeeper::out_of_memory(Member* member, const ProcessEnd& end, const std::string& what) {
@@ -217,11 +242,15 @@ void RoleKeeper::out_of_memory(Member* member, const ProcessEnd& end, const std:
                    member->in_flight));
 }
 
-void RoleKeeper::give_up(const Member& member, const std::string& what, Code code) {
+void RoleKeeper::give_up(Member* member, const std::string& what, Code code) {
   say_(what + "; not started again");
-  if (count(member.server) > 0) return;
-  fail(error(code, "no {} is left: {}; its lines: {}", member.server ? "server" : "worker", what,
-             folder_.log_of(member.name)));
+  uint32_t& wanted = target(member->server);
+  if (count(member->server) > 0) {  // the others go on without it
+    wanted = std::min(wanted, count(member->server));
+    return;
+  }
+  fail(error(code, "no {} is left: {}; its lines: {}", member->server ? "server" : "worker", what,
+             folder_.log_of(member->name)));
 }
 
 void RoleKeeper::fail(Status status) {
@@ -231,24 +260,57 @@ void RoleKeeper::fail(Status status) {
 // --- scaling ---
 
 void RoleKeeper::obey_wanted() {
-  const auto wanted = folder_.read_wanted();
-  if (!wanted.is_ok() || wanted.value() == wanted_) return;
-  wanted_ = wanted.value();
-  if (wanted_.servers) scale(true, *wanted_.servers);
-  if (wanted_.workers) scale(false, *wanted_.workers);
+  const auto read = folder_.read_wanted();
+  const WantedRoles wanted = read.is_ok() ? read.value() : WantedRoles{};
+  if (read.is_ok()) {
+    obey_numbers(wanted);
+    kill_hung(wanted);
+  }
+  if (wanted.ending) return;  // all leave; who dies is needed and started again nevertheless
+  keep(true);
+  keep(false);
 }
 
-void RoleKeeper::scale(bool servers, uint32_t wanted) {
-  const uint32_t before = count(servers);
-  if (wanted != before)
-    say_(fmt::format("{}: {} now, {} wanted", servers ? "servers" : "workers", before, wanted));
-  while (count(servers) < wanted) {
+void RoleKeeper::obey_numbers(const WantedRoles& wanted) {
+  if (wanted.orders == wanted_orders_) return;
+  wanted_orders_ = wanted.orders;
+  for (const bool servers : {true, false}) {
+    const auto number = servers ? wanted.servers : wanted.workers;
+    if (!number || *number == target(servers)) continue;
+    say_(fmt::format("{}: {} now, {} wanted", servers ? "servers" : "workers", count(servers),
+                     *number));
+    target(servers) = *number;
+  }
+}
+
+// Taken for dead, and it has not come back: stopped, or stuck.
+void RoleKeeper::kill_hung(const WantedRoles& wanted) {
+  for (const HungRoles::Hung& hung : hung_.look(wanted.lost, steady_now_ns()))
+    for (const Member& member : members_) {
+      if (member.name != hung.name || !member.process) continue;
+      const auto running = platform_->running();
+      const bool same = std::any_of(running.begin(), running.end(), [&](const ProcessInfo& info) {
+        return info.id == *member.process &&
+               (!is_local_host(member.host) || info.pid == static_cast<int64_t>(hung.pid));
+      });
+      if (!same) continue;
+      say_(fmt::format("{} was lost {} s ago and has not come back: its process is killed",
+                       member.name, HungRoles::kPatience / kSecond));
+      platform_->kill(*member.process);
+    }
+}
+
+// As many as are wanted, those that leave not counted.
+void RoleKeeper::keep(bool servers) {
+  while (steady_now_ns() >= quiet_until_ && count(servers) < target(servers)) {
     add(servers);
     const Status started = start(&members_.back());
-    if (!started.is_ok()) return say_(started.message());
+    if (!started.is_ok()) return give_up(&members_.back(), started.message(), started.code());
+    say_(fmt::format("{} is started: {} {}(s) wanted", members_.back().name, target(servers),
+                     servers ? "server" : "worker"));
   }
   // Servers too many are drained first; then they end by themselves.
-  while (!servers && count(false) > wanted) retire_highest_worker();
+  while (!servers && count(false) > target(false)) retire_highest_worker();
 }
 
 void RoleKeeper::retire_highest_worker() {

@@ -1,13 +1,15 @@
 // RoleKeeper: the servers and workers of a supervised job: started, started again, more or fewer.
 //
 // A role that dies is started again, at once the first time, by rate (main/restarts.h); it comes
-// back as a new member of the job. One that ends by itself with 0 has left (drained, stopped) and
-// stays away. One that ran out of memory is named; a worker comes back with half of its batches in
-// flight; after two more times the job ends with what to do. <output>/cluster/wanted.json (flux
-// scale) says how many there should be: more are started, workers too many are asked to leave (the
-// highest first); servers too many are drained by the coordinator and end by themselves. Roles are
-// spread over the hosts; those of a host that is lost start on another.
-// Threads: one owner, that of the platform. Failure: failure(), when the job cannot go on.
+// back as a new member of the job. One that ran out of memory is named; a worker comes back with
+// half of its batches in flight; after two more times the job ends with what to do. In
+// <output>/cluster/wanted.json the coordinator says how many there are to be, at least one of each:
+// at every look more are started, workers too many are asked to leave (the highest first); servers
+// too many are drained by the coordinator and end by themselves. It also says who is taken for
+// dead: a process that stays so is killed, and so started again (main/hung_roles.h). Roles are
+// spread over the hosts; those of a host that is lost start on another; when none is left they are
+// tried again after pauses that grow, up to a deadline. Threads: one owner, that of the platform.
+// Failure: failure(), when the job cannot go on.
 #pragma once
 
 #include <functional>
@@ -20,6 +22,7 @@
 #include "flux/main/cluster_folder.h"
 #include "flux/main/commands.h"
 #include "flux/main/host_list.h"
+#include "flux/main/hung_roles.h"
 #include "flux/main/kill_orders.h"
 #include "flux/main/memory_watch.h"
 #include "flux/main/restarts.h"
@@ -48,8 +51,8 @@ class RoleKeeper {
   // From now on nobody is started again.
   void job_ends() { ending_ = true; }
   const Status& failure() const { return failure_; }
-  uint32_t servers() const { return count(true); }
-  uint32_t workers() const { return count(false); }
+  uint32_t servers() const { return servers_wanted_; }
+  uint32_t workers() const { return workers_wanted_; }
 
  private:
   struct Member {
@@ -59,7 +62,8 @@ class RoleKeeper {
     Restarts restarts;
     std::optional<ProcessId> process;
     std::string host;
-    TimeNs start_at = 0;     // again; 0: not to be
+    TimeNs start_at = 0;  // again; 0: not to be
+    TimeNs started = 0;
     uint32_t in_flight = 0;  // of a worker; 0: as the job says
     bool retired = false;    // asked to leave
     int64_t log_from = 0;    // where the lines of this process begin
@@ -73,11 +77,15 @@ class RoleKeeper {
   void add_kill_point(const Member& member, std::vector<std::string>* words);
   void start_due();
   void died(Member* member, const ProcessEnd& end);
+  void host_lost(Member* member, const std::string& what);
   void out_of_memory(Member* member, const ProcessEnd& end, const std::string& what);
-  void give_up(const Member& member, const std::string& what, Code code);
+  void give_up(Member* member, const std::string& what, Code code);
   void fail(Status status);
   void obey_wanted();
-  void scale(bool servers, uint32_t wanted);
+  void obey_numbers(const WantedRoles& wanted);
+  void kill_hung(const WantedRoles& wanted);
+  void keep(bool servers);
+  uint32_t& target(bool servers) { return servers ? servers_wanted_ : workers_wanted_; }
   void retire_highest_worker();
   // What this process has written, the last of it.
   std::string log_tail(const Member& member) const;
@@ -89,10 +97,13 @@ class RoleKeeper {
   const Say say_;
   MemoryWatch memory_;
   std::vector<Member> members_;
-  KillOrders orders_;       // of a drill
-  WantedRoles wanted_;      // as far as obeyed
-  TimeNs look_at_ = 0;      // at wanted.json
-  TimeNs alone_since_ = 0;  // the last worker left; 0: not so
+  KillOrders orders_;  // of a drill
+  HungRoles hung_;
+  HostPauses pauses_;
+  uint32_t servers_wanted_ = 0, workers_wanted_ = 0;
+  uint64_t wanted_orders_ = 0;  // of wanted.json, obeyed
+  TimeNs look_at_ = 0;          // at wanted.json
+  TimeNs quiet_until_ = 0;      // somebody left: the coordinator may say why before
   bool ending_ = false;
   Status failure_;
 };

@@ -1,6 +1,8 @@
 // What the keeper of servers and workers decides, without processes.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "flux/main/hung_roles.h"
 #include "flux/main/kill_orders.h"
 #include "flux/main/role_log.h"
 
@@ -48,6 +50,31 @@ TEST(RoleLog, TheReasonIsTheLineOfFlux) {
   EXPECT_EQ(reason_in_log("flux: --die-at: 1 required, 2 given\ncommands: run, check\n"),
             "flux: --die-at: 1 required, 2 given");
   EXPECT_EQ(reason_in_log("flux: first\nx\nflux: second\n  more\n"), "flux: second");
+}
+
+TEST(HungRoles, WhoStaysLostIsToldOnceAndAShortPauseIsHarmless) {
+  constexpr TimeNs kPatience = HungRoles::kPatience;
+  HungRoles roles;
+  const auto names = [&](const std::map<std::string, uint32_t>& lost, TimeNs now) {
+    std::string all;
+    for (const HungRoles::Hung& hung : roles.look(lost, now))
+      all += fmt::format("{}={} ", hung.name, hung.pid);
+    return all;
+  };
+  EXPECT_EQ(names({{"worker-0", 7}, {"server-1", 8}}, 1), "");
+  EXPECT_EQ(names({{"server-1", 8}}, kPatience - 1), "") << "worker-0 is back";
+  EXPECT_EQ(names({{"worker-0", 7}, {"server-1", 8}}, kPatience + 1), "server-1=8 ");
+  EXPECT_EQ(names({{"worker-0", 7}, {"server-1", 8}}, kPatience + 2), "") << "once";
+  EXPECT_EQ(names({{"worker-0", 7}}, 2 * kPatience + 1), "worker-0=7 ");
+}
+
+TEST(HungRoles, WhatWasSaidOfAFormerProcessDoesNotHitTheNext) {
+  HungRoles roles;
+  EXPECT_TRUE(roles.look({{"worker-0", 7}}, 0).empty());
+  roles.started("worker-0");
+  EXPECT_TRUE(roles.look({{"worker-0", 7}}, 2 * HungRoles::kPatience).empty());
+  EXPECT_TRUE(roles.look({{"worker-0", 9}}, 3 * HungRoles::kPatience).empty()) << "lost just now";
+  EXPECT_EQ(roles.look({{"worker-0", 9}}, 4 * HungRoles::kPatience).size(), 1U);
 }
 
 }  // namespace

@@ -60,9 +60,27 @@ TEST(HostList, SpreadsAndLeavesLostHostsAlone) {
   EXPECT_EQ(hosts.take(2 + HostList::kLostFor), "node-1");
   hosts.lost("node-1", 10 * kSecond);
   hosts.lost("localhost", 11 * kSecond);
+  EXPECT_TRUE(hosts.all_lost(12 * kSecond));
+  EXPECT_FALSE(hosts.all_lost(10 * kSecond + HostList::kLostFor));
   EXPECT_EQ(hosts.take(12 * kSecond), "node-1") << "all are lost: the first of them";
   for (const char* bad : {"", "# none\n", "-oProxyCommand=x\n", "a b\n", "a\na\n"})
     EXPECT_EQ(HostList::parse("hosts.txt", bad).status().code(), Code::kInvalid) << bad;
+}
+
+TEST(HostPauses, GrowUpToAnEnd) {
+  HostPauses pauses;
+  const TimeNs begin = 5 * kSecond;
+  EXPECT_EQ(pauses.next(begin), begin + kSecond);
+  EXPECT_EQ(pauses.next(begin + kSecond / 2), begin + kSecond) << "all roles wait for one moment";
+  std::vector<TimeNs> tries;
+  TimeNs now = begin + kSecond;
+  for (auto at = pauses.next(now); at; at = pauses.next(now)) {
+    tries.push_back((*at - begin) / kSecond);
+    now = *at;
+  }
+  EXPECT_EQ(tries, (std::vector<TimeNs>{3, 7, 15, 31, 47, 60}));
+  pauses.reached();
+  EXPECT_EQ(pauses.next(now), now + kSecond) << "anew";
 }
 
 class SupervisionTest : public testing::Test {
@@ -154,7 +172,23 @@ class SupervisionTest : public testing::Test {
     wait_until([&] { return starts(name).size() > started && read("pids/" + name) != before; });
   }
 
+  // What a coordinator says, each time a new order.
+  void want(std::optional<uint32_t> workers, std::optional<uint32_t> servers, bool ending = false) {
+    WantedRoles wanted;
+    wanted.workers = workers;
+    wanted.servers = servers;
+    wanted.orders = ++orders_;
+    wanted.ending = ending;
+    ASSERT_TRUE(ClusterFolder(job_.output).write_wanted(wanted).is_ok());
+  }
+  void ask_to_stop(const std::string& name) const {
+    const pid_t before = pid(name);
+    ::kill(before, SIGTERM);
+    wait_until([&] { return ::kill(before, 0) != 0; });
+  }
+
   std::string folder_;
+  uint64_t orders_ = 0;
   Job job_;
   SupervisorOptions options_;
   std::atomic<bool> stop_{false};
@@ -200,9 +234,9 @@ TEST_F(SupervisionTest, RolesThatDieComeBackAndThoseThatLeaveDoNot) {
   for (const char* name : {"server-0", "server-1", "worker-0"}) wait_for_starts(name, 1);
   kill("worker-0");
   kill("server-1");
-  ::kill(pid("server-0"), SIGTERM);  // it is drained: ends with 0
-  wait_until([&] { return ::kill(pid("server-0"), 0) != 0; });
-  kill("worker-0");  // by now an end of server-0 would have been answered
+  want(1, 1);
+  ask_to_stop("server-0");  // it is drained: ends with 0
+  kill("worker-0");         // by now an end of server-0 would have been answered
   end(0);
   EXPECT_EQ(code_, 0) << said_;
   EXPECT_EQ(starts("server-0").size(), 1U);
@@ -247,18 +281,62 @@ TEST_F(SupervisionTest, OutOfMemoryIsNamedAndTriedWithLess) {
 TEST_F(SupervisionTest, ScaleStartsAndAsksToLeave) {
   start();
   wait_for_starts("worker-0", 1);
-  const ClusterFolder folder(job_.output);
-  ASSERT_TRUE(folder.write_wanted({3, 2}).is_ok());
+  want(3, 2);
   for (const char* name : {"worker-1", "worker-2", "server-1"}) wait_for_starts(name, 1);
   const pid_t first = pid("worker-0"), second = pid("worker-1"), third = pid("worker-2");
-  ASSERT_TRUE(folder.write_wanted({1, std::nullopt}).is_ok());
+  want(1, std::nullopt);
   wait_until([&] { return ::kill(third, 0) != 0 && ::kill(second, 0) != 0; });
   EXPECT_EQ(::kill(first, 0), 0) << "the highest names leave";
-  ASSERT_TRUE(folder.write_wanted({2, std::nullopt}).is_ok());
+  want(2, std::nullopt);
   wait_for_starts("worker-3", 1);
   end(0);
   EXPECT_EQ(code_, 0) << said_;
   EXPECT_EQ(starts("worker-1").size() + starts("worker-2").size(), 2U);
+}
+
+TEST_F(SupervisionTest, TheNumberIsKeptWhateverOrderThingsHappenIn) {
+  // The worker that is too many takes its time to leave; meanwhile two are wanted again.
+  write("do/worker-1", "trap 'while [ ! -e go ]; do sleep 0.02; done; exit 0' TERM\n");
+  options_.run.workers = 2;
+  start();
+  wait_for_starts("worker-1", 1);
+  want(1, std::nullopt);
+  want(2, std::nullopt);  // perhaps before the first was seen
+  write("go", "");
+  ::kill(pid("worker-1"), SIGTERM);  // as the coordinator asks it, for the first order
+  wait_for_starts("worker-2", 1);
+  want(1, std::nullopt);
+  wait_until([&] { return ::kill(pid("worker-2"), 0) != 0; });
+  want(2, std::nullopt);
+  wait_for_starts("worker-3", 1);
+  end(0);
+  EXPECT_EQ(code_, 0) << said_;
+}
+
+TEST_F(SupervisionTest, TheLastOfEachIsReplacedUnlessTheJobEnds) {
+  start();
+  for (const char* name : {"server-0", "worker-0"}) wait_for_starts(name, 1);
+  ask_to_stop("worker-0");
+  wait_for_starts("worker-1", 1);
+  ask_to_stop("server-0");
+  wait_for_starts("server-1", 1);
+  want(std::nullopt, std::nullopt, true);
+  ask_to_stop("worker-1");
+  kill("server-1");  // whose comeback shows that the end of worker-1 was seen
+  end(0);
+  EXPECT_EQ(code_, 0) << said_;
+  EXPECT_EQ(starts("worker-2").size(), 0U);
+}
+
+TEST_F(SupervisionTest, AServerThatASignalStopsComesBack) {
+  write("do/server-0", "trap 'exit 130' TERM\n");
+  start();
+  wait_for_starts("server-0", 1);
+  ask_to_stop("server-0");
+  wait_for_starts("server-0", 2);
+  end(0);
+  EXPECT_EQ(code_, 0) << said_;
+  EXPECT_EQ(starts("server-1").size(), 0U);
 }
 
 TEST_F(SupervisionTest, AStopGoesToTheCoordinator) {
@@ -302,6 +380,32 @@ TEST_F(SupervisionTest, RolesOfALostHostStartOnAnother) {
   end(0);
   EXPECT_EQ(code_, 0) << said_;
   EXPECT_NE(read("hosts_used").find("gone"), std::string::npos);
+}
+
+// Many more tries than a role that dies by itself has; then the host is there.
+TEST_F(SupervisionTest, WhenNoHostIsLeftItWaits) {
+  write("ssh",
+        "#!/bin/sh\n"
+        "for last; do :; done\n"
+        "echo try >> " +
+            path("tries") +
+            "\n"
+            "if [ ! -e " +
+            path("up") +
+            " ]; then echo 'no route to host'; exit 255; fi\n"
+            "exec /bin/sh -c \"$last\"\n",
+        true);
+  write("hosts.txt", "node-1\n");
+  options_.run.hosts = path("hosts.txt");
+  options_.run.ssh = path("ssh");
+  options_.run.listen = "tcp:127.0.0.1:0";
+  start();
+  wait_until([&] { return split(read("tries"), '\n').size() > 4; });  // two roles, two tries each
+  write("up", "");
+  for (const char* name : {"server-0", "worker-0"}) wait_for_starts(name, 1);
+  end(0);
+  EXPECT_EQ(code_, 0) << said_;
+  EXPECT_LE(split(read("tries"), '\n').size(), 8U) << "the pauses are pauses";
 }
 
 TEST_F(SupervisionTest, HostsNeedAnAddressThatTheyReach) {

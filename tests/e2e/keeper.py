@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 import unittest
+from collections.abc import Callable
+from typing import Any
 
 from _cluster import ClusterCase
+from _support import DEADLINE_S, Running
 
 EPOCHS = 60
+ENDLESS = 20000
 
 
 class Keeper(ClusterCase):
+    def wait_status(self, running: Running, seen: Callable[[dict[str, Any]], bool]) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not seen(self.status()):
+            self.assertFalse(running.ended_within(0.05), "".join(running.lines))
+            self.assertLess(time.monotonic(), deadline)
+
+    def stop(self, running: Running) -> str:
+        running.signal(signal.SIGINT)
+        done = running.finish()
+        self.assertEqual(done.code, 130, done.text)
+        self.assertIn("lost 0 · doubled 0", done.text)
+        return done.text
+
     def test_kill_points_of_newcomers(self) -> None:
         """Several orders for one server: each start carries one, and nobody is refused for it."""
         done = self.flux("drill", *self.job(epochs=EPOCHS), "--run", "--servers", "2",
@@ -20,6 +40,66 @@ class Keeper(ClusterCase):
         self.assertNotIn("not started again", done.text)
         self.assertRegex(done.text, r"server-\d ended: killed by signal 9 .*started again")
         self.assert_exact("out", self.records * EPOCHS)
+
+    def test_hung_processes_are_replaced(self) -> None:
+        running = self.start_training(*self.cluster(epochs=ENDLESS, workers=2))
+        before = self.pids(running)
+        for name in ("worker-1", "server-1"):
+            os.kill(before[name], signal.SIGSTOP)
+        self.wait_status(running, lambda now: any(
+            w["name"] == "worker-1" and w["pid"] != before["worker-1"] for w in now["workers"])
+            and any(s["name"] == "server-1" and s["pid"] != before["server-1"]
+                    and s["shards"] + s["backups"] > 0 for s in now["servers"]))
+        text = self.stop(running)
+        for name in ("worker-1", "server-1"):
+            self.assertRegex(text, f"{name} was lost 10 s ago and has not come back")
+            self.assertRegex(text, f"{name} ended: killed by signal 9 .*started again")
+        self.assert_gone(before)
+
+    def test_a_short_pause_is_harmless(self) -> None:
+        running = self.start_training(*self.cluster(epochs=ENDLESS, workers=2))
+        pid = self.pids(running)["worker-1"]
+        os.kill(pid, signal.SIGSTOP)
+        self.assertIsNotNone(running.wait_line("lost worker-1"))
+        self.assertNotIn("worker-1", [w["name"] for w in self.status()["workers"]])
+        os.kill(pid, signal.SIGCONT)
+        self.wait_status(running, lambda now: "worker-1" in [w["name"] for w in now["workers"]])
+        self.assertNotIn("has not come back", self.stop(running))
+
+    def test_somebody_stays(self) -> None:
+        """The last of each kind cannot be drained, and is replaced when it goes nevertheless."""
+        running = self.start_training(*self.cluster(epochs=ENDLESS, servers=1, workers=1))
+        self.assert_refused(self.flux("drain", "out", "worker-0", code=None), "only worker",
+                            "flux scale", "flux stop")
+        self.assert_refused(self.flux("drain", "out", "server-0", code=None), "only server")
+        pids = self.pids(running)
+        os.kill(pids["worker-0"], signal.SIGTERM)
+        self.wait_status(running, lambda now: ["worker-1"] == [w["name"] for w in now["workers"]])
+        self.stop(running)
+
+    def test_a_server_that_a_signal_stops(self) -> None:
+        running = self.start_training(*self.cluster(epochs=ENDLESS))
+        pid = self.pids(running)["server-1"]
+        os.kill(pid, signal.SIGTERM)
+        self.wait_status(running, lambda now: any(
+            s["name"] == "server-1" and s["pid"] != pid and s["shards"] + s["backups"] > 0
+            for s in now["servers"]))
+        self.assertRegex(self.stop(running), r"server-1 ended: exit code 130.*started again")
+
+    def test_down_and_up_again(self) -> None:
+        """Whoever is asked to leave by the first number is replaced for the second."""
+        running = self.start_training(*self.cluster(epochs=ENDLESS, workers=2))
+        for number in ("1", "2"):
+            self.flux("scale", "out", "--workers", number)
+        self.wait_status(running, lambda now: now["wanted_workers"] == 2 and
+                         [w["name"] for w in now["workers"]] == ["worker-0", "worker-2"])
+        self.flux("drain", "out", "worker-2")  # one less is wanted from now on
+        self.wait_status(running, lambda now: now["wanted_workers"] == 1 and
+                         [w["name"] for w in now["workers"]] == ["worker-0"])
+        self.flux("scale", "out", "--workers", "2", "--servers", "3")
+        self.wait_status(running, lambda now: len(now["workers"]) == 2 and
+                         len(now["servers"]) == 3)
+        self.stop(running)
 
 
 if __name__ == "__main__":
