@@ -119,9 +119,13 @@ Result<Summary> JobConsole::result() {
   FLUX_CHECK(ended(), "the job goes on");
   FLUX_RETURN_IF_ERROR(outcome_->status);
   const Summary s = summarize();
-  FLUX_RETURN_IF_ERROR(write_file_atomic(in_output("summary.json"), summary_json(s)));
-  FLUX_RETURN_IF_ERROR(
-      write_file_atomic(in_output("curve.svg"), curve_.to_svg(options_.job, s.auc.value_or(0))));
+  // A run that never got to train has nothing to say about the model that is here.
+  const bool keep = !outcome_->complete && !curve_loaded_ && path_exists(in_output("summary.json"));
+  if (!keep) {
+    FLUX_RETURN_IF_ERROR(write_file_atomic(in_output("summary.json"), summary_json(s)));
+    FLUX_RETURN_IF_ERROR(
+        write_file_atomic(in_output("curve.svg"), curve_.to_svg(options_.job, s.auc.value_or(0))));
+  }
   print_end(s);
   if (!outcome_->evaluation.is_ok())
     return outcome_->evaluation.with_context("the model is saved, but the test");
