@@ -199,6 +199,11 @@ class CoordinatorProcess {
         "job {}: {} tables, {} dense parameters, {}, {} server{}, {} worker{}", job.name,
         job.tables.size(), with_commas(role_.graph->parameter_count()), job.mode, servers(),
         servers() == 1 ? "" : "s", arguments_.workers, arguments_.workers == 1 ? "" : "s"));
+    if (job.replicas > servers())
+      events_->say(fmt::format(
+          "warning: replicas: {}, but there is no second server: shards have no backup until "
+          "another one joins (--servers {}, or flux scale --servers {})",
+          job.replicas, job.replicas, job.replicas));
     return Status::ok();
   }
 

@@ -11,6 +11,7 @@
 #include "flux/main/curve.h"
 #include "flux/main/output_lock.h"
 #include "flux/main/progress_view.h"
+#include "flux/main/status_text.h"
 #include "flux/main/summary.h"
 #include "flux/storage/atomic_file.h"
 
@@ -170,6 +171,31 @@ TEST_F(Report, TheBarIsClearedBeforeALine) {
   EXPECT_NE(out.find("\r\033[Khello\n"), std::string::npos);
   EXPECT_NE(out.find("100.0%"), std::string::npos) << "never beyond";
   EXPECT_TRUE(out.ends_with("\r\033[K"));
+}
+
+TEST(StatusText, SaysWhoIsMissingAndWhatHasNoBackup) {
+  JobStatus status;
+  status.shards = 10;
+  status.replicas = 2;
+  status.servers.resize(2);
+  status.workers.resize(3);
+  status.wanted_servers = 2;
+  status.wanted_workers = 3;
+  EXPECT_NE(status_text(status).find("2 server(s) · 3 worker(s) · 10 shards, replicas 2\n"),
+            std::string::npos)
+      << status_text(status);
+  status.servers[1].draining = true;
+  status.wanted_servers = 3;
+  status.workers.pop_back();
+  status.shards_without_backup = 4;
+  status.shards_unserved = 1;
+  EXPECT_NE(status_text(status).find("1 server(s) of 3 wanted and 1 that drain · "
+                                     "2 worker(s) of 3 wanted · 10 shards, replicas 2, "
+                                     "4 without a backup, 1 not served\n"),
+            std::string::npos)
+      << status_text(status);
+  status.wanted_servers = status.wanted_workers = -1;
+  EXPECT_EQ(status_text(status).find("wanted"), std::string::npos) << "nobody said";
 }
 
 }  // namespace

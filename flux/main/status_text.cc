@@ -1,5 +1,6 @@
 #include "flux/main/status_text.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -44,6 +45,26 @@ std::string losses_line(const JobStatus& s) {
                     s.workers_lost, s.blocks_reissued, s.batches_skipped, s.duplicates);
 }
 
+std::string present(const char* what, size_t here, int64_t wanted) {
+  const bool all = wanted < 0 || static_cast<int64_t>(here) == wanted;
+  return fmt::format("{} {}{}", here, what, all ? "" : fmt::format(" of {} wanted", wanted));
+}
+
+std::string roles_line(const JobStatus& s) {
+  const auto stay = std::count_if(s.servers.begin(), s.servers.end(),
+                                  [](const ServerStatus& v) { return !v.draining; });
+  std::string line = present("server(s)", static_cast<size_t>(stay), s.wanted_servers);
+  if (static_cast<size_t>(stay) < s.servers.size())
+    line += fmt::format(" and {} that drain", s.servers.size() - static_cast<size_t>(stay));
+  line += " · " + present("worker(s)", s.workers.size(), s.wanted_workers);
+  line += fmt::format(" · {} shards, replicas {}", s.shards, s.replicas);
+  if (s.shards_without_backup > 0)
+    line += fmt::format(", {} without a backup", s.shards_without_backup);
+  if (s.shards_unserved > 0) line += fmt::format(", {} not served", s.shards_unserved);
+  if (s.moves > 0) line += fmt::format(", {} on the move", s.moves);
+  return line;
+}
+
 std::string wait_line(const WaitStatus& wait) {
   std::string line =
       fmt::format("  {} waits {}, for {}", wait.who, wait.what, human_seconds(wait.since_s));
@@ -67,9 +88,11 @@ std::string status_text(const JobStatus& s) {
   add(progress_line(s));
   add(quality_line(s));
   add(losses_line(s));
+  add(roles_line(s));
   for (const ServerStatus& v : s.servers)
-    add(fmt::format("{:<12} {} pid {} · {} · {} shards · seen {:.1f} s ago", v.name, v.host, v.pid,
-                    v.address, v.shards, v.seen_s_ago));
+    add(fmt::format("{:<12} {} pid {} · {} · {} shards, {} as backup{} · seen {:.1f} s ago", v.name,
+                    v.host, v.pid, v.address, v.shards, v.backups, v.draining ? ", drains" : "",
+                    v.seen_s_ago));
   for (const WorkerStatus& w : s.workers)
     add(fmt::format(
         "{:<12} {} pid {} · {} threads · {} examples/s · {} blocks · sent {}, got {} · "

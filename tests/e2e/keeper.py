@@ -68,7 +68,11 @@ class Keeper(ClusterCase):
 
     def test_somebody_stays(self) -> None:
         """The last of each kind cannot be drained, and is replaced when it goes nevertheless."""
-        running = self.start_training(*self.cluster(epochs=ENDLESS, servers=1, workers=1))
+        running = self.start_training(*self.cluster(epochs=ENDLESS, servers=1, workers=1,
+                                                    replicas=2))
+        self.assertRegex("".join(running.lines), "warning: replicas: 2, but .* no second server")
+        self.assertRegex(self.flux("status", "out").out,
+                         r"(?m)^1 server\(s\) · 1 worker\(s\) · 8 shards, replicas 2, 8 without a")
         self.assert_refused(self.flux("drain", "out", "worker-0", code=None), "only worker",
                             "flux scale", "flux stop")
         self.assert_refused(self.flux("drain", "out", "server-0", code=None), "only server")
@@ -100,6 +104,23 @@ class Keeper(ClusterCase):
         self.wait_status(running, lambda now: len(now["workers"]) == 2 and
                          len(now["servers"]) == 3)
         self.stop(running)
+
+    def test_a_run_that_never_trains_leaves_the_summary(self) -> None:
+        """No host can be reached: it waits, and a stop leaves what the run before has said."""
+        self.flux(*self.cluster(servers=1, workers=1, epochs=2))
+        before = self.summary("out")
+        ssh = self.folder / "ssh"
+        ssh.write_text("#!/bin/sh\necho 'no route to host'\nexit 255\n")
+        ssh.chmod(0o755)
+        (self.folder / "hosts.txt").write_text("node-1\n")
+        running = self.start(*self.cluster("--hosts", "hosts.txt", "--ssh", str(ssh), "--listen",
+                                           "tcp:127.0.0.1:0", servers=1, workers=1, epochs=3))
+        self.assertIsNotNone(running.wait_line("no host is left: tried again in 2 s"))
+        running.signal(signal.SIGINT)
+        done = running.finish()
+        self.assertEqual(done.code, 130, done.text)
+        self.assertIn("no route to host", done.text)
+        self.assertEqual(self.summary("out"), before)
 
 
 if __name__ == "__main__":
