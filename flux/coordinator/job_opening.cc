@@ -125,6 +125,10 @@ void JobMaster::State::place_and_open() {
       places_->joined(id, server_name(id));
     }
   if (!restored_) places_->place_all();
+  if (!restored_ && term_ > 1 && !options_.fresh)
+    say(fmt::format("no server holds job {} and {} has no finished checkpoint: it starts from the "
+                    "beginning",
+                    plan_.name, in_output("checkpoints")));
   for (ServerId id = 0; id < servers_.size(); ++id)
     if (!servers_[id].gone) opening_.insert(id);
   for (ServerId id = 0; id < servers_.size(); ++id) {
