@@ -11,11 +11,21 @@ namespace {
 
 const std::vector<ShardId> kAll = TestCluster::every_shard();
 
+// In one part; `bytes` is the image.
+InstallRequest whole_copy(const Server& from, ShardId shard, const std::string& bytes) {
+  InstallRequest request;
+  request.incarnation = kLife;
+  request.shard = shard;
+  request.epoch = {1, 1};
+  request.copy = 50;
+  request.op = from.state(shard).op;
+  request.bytes = std::as_bytes(std::span(bytes));
+  return request;
+}
+
 TEST(ReplicaCopy, CopiesThatCannotBeUsed) {
   TestCluster cluster;
-  cluster.add(TestCluster::all(ReplicaRole::kPrimary));
-  cluster.add({});
-  cluster.open(0);
+  cluster.add_alone();
   Server* primary = cluster.servers[0].get();
   Server* other = cluster.servers[1].get();
   Pushed(1, 0, *primary).send(primary);
@@ -25,13 +35,7 @@ TEST(ReplicaCopy, CopiesThatCannotBeUsed) {
     other->install(request, [&](const Status& s) { status = s; });
     return status.code();
   };
-  InstallRequest whole;
-  whole.incarnation = kLife;
-  whole.shard = 2;
-  whole.epoch = {1, 1};
-  whole.copy = 50;
-  whole.op = primary->state(2).op;
-  whole.bytes = std::as_bytes(std::span(bytes));
+  const InstallRequest whole = whole_copy(*primary, 2, bytes);
   InstallRequest bad = whole;
   bad.part = 1;
   EXPECT_EQ(install(bad), Code::kInvalid);
@@ -82,21 +86,13 @@ TEST(ReplicaCopy, CopiesThatCannotBeUsed) {
 // message: none is answered unless the receiver answers as soon as it refuses anything.
 TEST(ReplicaCopy, AMessageThatIsRefusedInPartIsAnsweredAtOnce) {
   TestCluster cluster;
-  cluster.add(TestCluster::all(ReplicaRole::kPrimary));
-  cluster.add({});
-  cluster.open(0);
+  cluster.add_alone();
   Server* primary = cluster.servers[0].get();
   Server* other = cluster.servers[1].get();
   const auto install = [&](ShardId shard) {
     const std::string bytes = encode_shard(primary->image(shard));
-    InstallRequest whole;
-    whole.incarnation = kLife;
-    whole.shard = shard;
-    whole.epoch = {1, 1};
-    whole.copy = 50;
-    whole.op = primary->state(shard).op;
-    whole.bytes = std::as_bytes(std::span(bytes));
-    other->install(whole, [&](const Status& status) { EXPECT_TRUE(status.is_ok()); });
+    other->install(whole_copy(*primary, shard, bytes),
+                   [&](const Status& status) { EXPECT_TRUE(status.is_ok()); });
   };
   install(3);
   const uint64_t head = primary->state(3).op;
@@ -130,9 +126,7 @@ TEST(ReplicaCopy, AMessageThatIsRefusedInPartIsAnsweredAtOnce) {
 TEST(ReplicaCopy, ACopyToNobodyEnds) {
   TestCluster cluster;
   cluster.faults.delay_max = kMillisecond;
-  cluster.add(TestCluster::all(ReplicaRole::kPrimary));
-  cluster.add({});
-  cluster.open(0);
+  cluster.add_alone();
   Server* primary = cluster.servers[0].get();
   cluster.kill(1);
   std::optional<Status> end;

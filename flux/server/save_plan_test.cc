@@ -379,9 +379,7 @@ TEST_F(Chains, APromotedBackupWritesWhole) {
 // A copy of the shard's rows knows no save of them.
 TEST_F(Chains, AMovedShardWritesWhole) {
   TestCluster cluster;
-  cluster.add(TestCluster::all(ReplicaRole::kPrimary), options_);
-  cluster.add(Assignments(), options_);
-  cluster.open(0);
+  cluster.add_alone(options_);
   Pushed first(0, 0, *cluster.servers[0], 200);
   first.send(cluster.servers[0].get());
   server_ = cluster.servers[0];
