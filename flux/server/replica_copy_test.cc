@@ -130,7 +130,7 @@ TEST(ReplicaCopy, ACopyToNobodyEnds) {
   Server* primary = cluster.servers[0].get();
   cluster.kill(1);
   std::optional<Status> end;
-  primary->copy(primary->primaries(), 1, "1", [&](const auto& r) { end = r.status(); });
+  copy_all(primary, primary->primaries(), 1, "1", [&](const Status& s) { end = s; });
   for (int i = 0; i < 40 && !end; ++i) {
     primary->heard_coordinator();
     cluster.clock.run_for(kSecond);
@@ -141,12 +141,15 @@ TEST(ReplicaCopy, ACopyToNobodyEnds) {
   push.send(primary);
   EXPECT_TRUE(push.replicated());
   EXPECT_EQ(primary->forwards_open(), 0U) << "nobody follows any more";
-  primary->copy(primary->primaries(), 0, "0", [&](const auto& r) { end = r.status(); });
+  copy_all(primary, primary->primaries(), 0, "0", [&](const Status& s) { end = s; });
   EXPECT_EQ(end->code(), Code::kInvalid) << "to itself";
-  AdminCall wrong = primary->primaries();
-  wrong.epochs[0].n += 1;
-  primary->copy(wrong, 1, "1", [&](const auto& r) { end = r.status(); });
-  EXPECT_EQ(end->code(), Code::kStale);
+  const auto copy = [&](const AdminCall& call) {
+    primary->copy(call, 1, "1", [&](const auto& r) { end = r.status(); });
+    return end->code();
+  };
+  EXPECT_EQ(copy(primary->primaries()), Code::kInvalid) << "more than one shard";
+  EXPECT_EQ(copy({kLife, 1, {}, {}}), Code::kInvalid) << "none";
+  EXPECT_EQ(copy({kLife, 1, {2}, {{1, 2}}}), Code::kStale) << "another epoch";
 }
 
 // A step is poured on the primary and forwarded as the merged push that it is.

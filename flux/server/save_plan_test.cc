@@ -385,8 +385,8 @@ TEST_F(Chains, AMovedShardWritesWhole) {
   server_ = cluster.servers[0];
   commit(save(server_.get(), 0));
   std::optional<Status> copied;
-  server_->copy(server_->primaries(), 1, "1",
-                [&](const Result<std::vector<ShardState>>& states) { copied = states.status(); });
+  copy_all(server_.get(), server_->primaries(), 1, "1",
+           [&](const Status& status) { copied = status; });
   ASSERT_TRUE(cluster.clock.run_until([&] { return copied.has_value(); }));
   ASSERT_TRUE(copied->is_ok()) << copied->message();
   cluster.servers[0]->assign(TestCluster::all(ReplicaRole::kPrimary, 1, {1, 2})).value();
