@@ -1,4 +1,5 @@
-// For tests of this folder only: files compared with golden ones, and damaged in every place.
+// For tests of this folder only: files compared with golden ones and damaged in every place, and
+// replicas compared. Functions; they fail the test that calls them.
 #pragma once
 
 #include <fstream>
