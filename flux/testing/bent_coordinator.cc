@@ -34,6 +34,7 @@ void BentJob::check_hints(const LeaseRequest& request) const {
 
 void BentJob::lease(LeaseRequest request, std::function<void(Result<LeaseAnswer>)> done) {
   check_hints(request);
+  if (bent_->bug == ClusterBug::kRefusalsLost) request.refused.clear();
   add_lie(&request);
   bent_->hinted.insert(request.applied.begin(), request.applied.end());
   inner_->lease(std::move(request), [this, done = std::move(done)](Result<LeaseAnswer> answer) {
@@ -112,6 +113,8 @@ void BentAdmin::mark(AdminCall call, uint64_t geometry, std::vector<BatchId> ids
   for (const BatchId& id : ids)
     if (!decided.contains(id))
       bent_->facts->fail(to_string(id) + " is marked before the verdict is logged");
+  bent_->facts->decided.insert(ids.begin(), ids.end());
+  if (bent_->bug == ClusterBug::kSkippedAsApplied) verdict = Verdict::kApplied;
   inner_->mark(std::move(call), geometry, std::move(ids), verdict, std::move(done));
 }
 

@@ -64,6 +64,7 @@ class BentJob final : public JobPort {
   }
   void leave(LeaseRequest last, WorkerReport report, Status why,
              std::function<void(Status)> done) override {
+    if (bent_->bug == ClusterBug::kRefusalsLost) last.refused.clear();
     inner_->leave(std::move(last), std::move(report), std::move(why), std::move(done));
   }
 

@@ -161,6 +161,7 @@ class WorkerProcess final : public SimProcess {
 
  private:
   Result<WorkerSetup> set_up(const JoinReply& joined);
+  Result<std::shared_ptr<const Dataset>> open_data(const Geometry& geometry);
 
   uint32_t index_;
   std::unique_ptr<Channel> channel_;
