@@ -109,11 +109,11 @@ std::set<BatchId> logged_skips(Files* disk, const std::string& log) {
 
 void BentAdmin::mark(AdminCall call, uint64_t geometry, std::vector<BatchId> ids, Verdict verdict,
                      Done done) {
-  const std::set<BatchId> decided = logged_skips(bent_->disk, bent_->log);
+  std::set<BatchId>& decided = bent_->facts->decided;
+  decided.merge(logged_skips(bent_->disk, bent_->log));
   for (const BatchId& id : ids)
     if (!decided.contains(id))
       bent_->facts->fail(to_string(id) + " is marked before the verdict is logged");
-  bent_->facts->decided.insert(ids.begin(), ids.end());
   if (bent_->bug == ClusterBug::kSkippedAsApplied) verdict = Verdict::kApplied;
   inner_->mark(std::move(call), geometry, std::move(ids), verdict, std::move(done));
 }

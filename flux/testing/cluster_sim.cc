@@ -138,7 +138,9 @@ class Cluster {
     if (!status.is_ok()) check_reason(status);
     if (status.is_ok() && outcome.complete) {
       check_complete();
-      check_accounts(outcome);
+      const std::string wrong = context_.audit.check_accounts(outcome.passes, outcome.totals,
+                                                              outcome.last.batches_skipped);
+      if (!wrong.empty()) fail("the job is complete, but " + wrong);
       complete_ = true;
     } else {
       failed_ = true;
@@ -462,28 +464,8 @@ class Cluster {
 
   // --- the audit ---
   void read_decisions() {
-    context_.audit.add_skipped(logged_skips(&context_.eye, kDecisionLog));
+    context_.facts.decided.merge(logged_skips(&context_.eye, kDecisionLog));
     context_.audit.add_skipped(context_.facts.decided);
-  }
-  // What the job says of itself: applied + skipped = expected, nothing counted twice.
-  void check_accounts(const JobOutcome& outcome) {
-    uint64_t expected = 0, skipped = 0, least = 0;
-    for (uint32_t p = 0; p < outcome.passes.size(); ++p) {
-      const ClosedPass& pass = outcome.passes[p];
-      const std::string wrong = context_.audit.check_skipped(p, pass.skipped_examples);
-      if (!wrong.empty()) return fail("the job says that " + wrong);
-      expected += pass.records * pass.repeats;
-      skipped += pass.skipped_examples;
-      least += context_.audit.skipped_examples(p).first;
-    }
-    const JobTotals& totals = outcome.totals;
-    if (totals.has_dense && (totals.dense_examples_min < expected - skipped ||
-                             totals.dense_examples_max > expected - least))
-      fail(fmt::format("{} to {} examples are applied of {}, {} skipped", totals.dense_examples_min,
-                       totals.dense_examples_max, expected, skipped));
-    if (outcome.last.batches_skipped > context_.audit.skipped())
-      fail(fmt::format("{} batches are counted as skipped, {} are", outcome.last.batches_skipped,
-                       context_.audit.skipped()));
   }
   void written(const std::string& path) {
     if (!path.ends_with("/manifest.json")) return;

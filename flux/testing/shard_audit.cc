@@ -158,6 +158,26 @@ std::string ShardAudit::check_skipped(uint32_t pass, uint64_t told) const {
                      most);
 }
 
+std::string ShardAudit::check_accounts(const std::vector<ClosedPass>& closed,
+                                       const JobTotals& totals, uint64_t batches_skipped) const {
+  uint64_t expected = 0, skipped = 0, least = 0;
+  for (uint32_t p = 0; p < closed.size(); ++p) {
+    std::string wrong = check_skipped(p, closed[p].skipped_examples);
+    if (!wrong.empty()) return wrong;
+    expected += closed[p].records * closed[p].repeats;
+    skipped += closed[p].skipped_examples;
+    least += skipped_examples(p).first;
+  }
+  if (totals.has_dense && (totals.dense_examples_min < expected - skipped ||
+                           totals.dense_examples_max > expected - least))
+    return fmt::format("{} to {} examples are applied of {}, {} skipped", totals.dense_examples_min,
+                       totals.dense_examples_max, expected, skipped);
+  if (batches_skipped > skipped_.size())
+    return fmt::format("{} batches are counted as skipped, {} are", batches_skipped,
+                       skipped_.size());
+  return "";
+}
+
 std::string ShardAudit::check_checkpoint(Files* files, const std::string& folder,
                                          size_t closed) const {
   const std::string path = join_path(folder, "manifest.json");

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "flux/api/server_admin.h"
 #include "flux/base/key.h"
 #include "flux/checkpoint/manifest.h"
 #include "flux/checkpoint/shard_file.h"
@@ -48,6 +49,10 @@ class ShardAudit {
   std::pair<uint64_t, uint64_t> skipped_examples(uint32_t pass) const;
   // "" if every flawed batch of the pass is decided, and `told` is such a number.
   std::string check_skipped(uint32_t pass, uint64_t told) const;
+
+  // What a complete job says of itself: applied + skipped = expected, nothing is counted twice.
+  std::string check_accounts(const std::vector<ClosedPass>& closed, const JobTotals& totals,
+                             uint64_t batches_skipped) const;
 
   size_t batches() const { return batches_.size(); }
 
