@@ -114,7 +114,6 @@ void BentAdmin::mark(AdminCall call, uint64_t geometry, std::vector<BatchId> ids
   for (const BatchId& id : ids)
     if (!decided.contains(id))
       bent_->facts->fail(to_string(id) + " is marked before the verdict is logged");
-  if (bent_->bug == ClusterBug::kSkippedAsApplied) verdict = Verdict::kApplied;
   inner_->mark(std::move(call), geometry, std::move(ids), verdict, std::move(done));
 }
 
@@ -164,6 +163,15 @@ void BentAdmin::bend(Bent* bent, const std::string& folder, SavedShard* saved) {
     }
   }
   bent->saved[saved->shard] = now;
+}
+
+Status ShadowFiles::write_atomic(const std::string& path, std::string_view content) {
+  if (bent_->bug != ClusterBug::kSkippedAsApplied || !path.ends_with("/manifest.json"))
+    return inner_->write_atomic(path, content);
+  auto manifest = decode_manifest(path, std::string(content));
+  if (!manifest.is_ok()) return manifest.status();
+  for (ClosedPass& pass : manifest.value().closed) pass.skipped_examples = 0;
+  return inner_->write_atomic(path, encode_manifest(manifest.value()));
 }
 
 Result<std::string> ShadowFiles::read(const std::string& path, uint64_t bytes_max) {

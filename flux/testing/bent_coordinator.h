@@ -148,9 +148,7 @@ class BlindElection final : public Election {
 class ShadowFiles final : public Files {
  public:
   ShadowFiles(Files* inner, Bent* bent) : inner_(inner), bent_(bent) {}
-  Status write_atomic(const std::string& path, std::string_view content) override {
-    return inner_->write_atomic(path, content);
-  }
+  Status write_atomic(const std::string& path, std::string_view content) override;
   Status write_synced(const std::string& path, std::string_view content) override {
     return inner_->write_synced(path, content);
   }
