@@ -160,12 +160,28 @@ bool BlockQueue::lease(WorkerId worker, TimeNs now, BlockLease* out) {
   return true;
 }
 
+bool BlockQueue::lend(WorkerId worker, TimeNs now, BlockLease* out) {
+  if (!todo_.empty()) return false;
+  const auto hand = in_hand_.find(worker);
+  const auto has = [&](uint32_t b) { return hand != in_hand_.end() && hand->second.contains(b); };
+  const auto stuck_for = std::max(options_.lend_after_ns, static_cast<TimeNs>(average_ns_));
+  for (const uint32_t b : pending_) {
+    const Block& block = blocks_[b];
+    if (block.worker == worker || suspect(block) || has(b)) continue;
+    if (now - moved_[block.worker] < stuck_for) continue;
+    run_out(b, now);
+    return lease(worker, now, out);
+  }
+  return false;
+}
+
 void BlockQueue::take_lease(uint32_t b, WorkerId worker, TimeNs now) {
   Block& block = blocks_[b];
   set_state(b, BlockState::kPending);
   std::erase(block.former, worker);
   block.worker = worker;
   block.leased_ns = block.moved_ns = now;
+  if (!moved_.contains(worker) || !in_hand_.contains(worker)) moved_[worker] = now;
   ++block.attempts;
 }
 
@@ -217,6 +233,7 @@ void BlockQueue::batch_applied(const BatchId& id, TimeNs now) {
   const bool whole =
       block->state == BlockState::kPending && in_hand_[block->worker][b].alone == kWhole;
   block->moved_ns = std::max(block->moved_ns, now);
+  if (block->state == BlockState::kPending) moved_[block->worker] = now;
   take_mark(b, id.batch);
   if (!whole || block->state == BlockState::kPending) return;
   const auto took = static_cast<double>(std::max<TimeNs>(0, now - block->leased_ns));
@@ -226,6 +243,14 @@ void BlockQueue::batch_applied(const BatchId& id, TimeNs now) {
 void BlockQueue::give_back(uint32_t b) {
   blocks_[b].came_back = true;
   set_resting_state(b);
+}
+
+void BlockQueue::run_out(uint32_t b, TimeNs now) {
+  Block& block = blocks_[b];
+  block.former.push_back(block.worker);
+  block.moved_ns = now;
+  block.former_may = false;
+  give_back(b);
 }
 
 void BlockQueue::count_death(uint32_t b, int alone, bool alone_in_hand) {
@@ -263,6 +288,7 @@ void BlockQueue::hand_over(uint32_t b, uint32_t batches) {
 }
 
 void BlockQueue::release(WorkerId worker, bool died, const std::set<BlockId>& not_begun) {
+  moved_.erase(worker);
   const auto hand = in_hand_.extract(worker);
   if (hand.empty()) return;
   deaths_ += died ? 1 : 0;
@@ -299,13 +325,10 @@ std::vector<BlockLease> BlockQueue::expire(TimeNs now) {
   const TimeNs timeout = timeout_ns();
   for (auto at = pending_.begin(); at != pending_.end();) {
     const uint32_t b = *at++;  // giving it back takes it out
-    Block& block = blocks_[b];
+    const Block& block = blocks_[b];
     if (now - block.moved_ns < timeout) continue;
     expired.push_back(lease_of(b, in_hand_[block.worker][b].alone));
-    block.former.push_back(block.worker);
-    block.moved_ns = now;
-    block.former_may = false;
-    give_back(b);
+    run_out(b, now);
   }
   for (const auto& [worker, in_hand] : in_hand_)
     for (const auto& [b, hand_of] : in_hand)

@@ -11,12 +11,14 @@
 // Time-outs: a lease without progress runs out and the block goes to others. The former holder may
 // still finish it; identity makes that safe, and its hints count. It does not get the block a
 // second time unless, for another time-out, nothing moves and nobody else takes it.
-// Poison: a worker that dies is evidence against everything it had begun. A block with enough
-// deaths is suspect: it is leased one batch at a time, and only to a worker that has nothing else
-// in hand, so that the next death points at that batch. Only such deaths condemn a batch; time-outs
-// and graceful leaves never do. Where workers die of other causes too, it takes more of them: as
-// many as chance would hardly bring on one batch.
-// Pure: events in, answers out; the caller brings the time. Not thread-safe.
+// Lending: when nothing is left to lease, a worker without work may have a block of one whose
+// leases have not moved for a while (it may be cut off from a server); so nobody waits for a
+// time-out at the end of a section. Poison: a worker that dies is evidence against everything it
+// had begun. A block with enough deaths is suspect: it is leased one batch at a time, and only to a
+// worker that has nothing else in hand, so that the next death points at that batch. Only such
+// deaths condemn a batch; time-outs and graceful leaves never do. Where workers die of other causes
+// too, it takes more of them: as many as chance would hardly bring on one batch. Pure: events in,
+// answers out; the caller brings the time. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +50,7 @@ struct BlockLease {
 struct BlockQueueOptions {
   TimeNs timeout_floor_ns = 30 * kSecond;
   double timeout_factor = 5;         // x the moving average of what a block takes
+  TimeNs lend_after_ns = kSecond;    // or the moving average, if that is longer
   uint32_t deaths_before_alone = 2;  // then the block is suspect
   uint32_t deaths_alone_max = 3;     // then the batch is condemned; 0: never
   // That so many deaths hit an innocent batch, by the rate of the other deaths: if it is more
@@ -74,6 +77,9 @@ class BlockQueue {
   // event, also when only suspects are left and the worker has other blocks in hand, or has a
   // suspect in hand (it gets nothing beside it).
   bool lease(WorkerId worker, TimeNs now, BlockLease* out);
+  // Nothing is left to lease: one of the blocks of a worker that gets nowhere. To be asked only for
+  // a worker that holds nothing.
+  bool lend(WorkerId worker, TimeNs now, BlockLease* out);
   // The worker has a lease of the block from a coordinator before this one, and knows that the
   // batches of `applied` are everywhere. False: the lease is not its own (any more): others have
   // the block by now, it is finished, or it does not belong here.
@@ -165,6 +171,7 @@ class BlockQueue {
   BlockLease lease_of(uint32_t b, int alone) const;
   void take_lease(uint32_t b, WorkerId worker, TimeNs now);
   void give_back(uint32_t b);
+  void run_out(uint32_t b, TimeNs now);
   void count_death(uint32_t b, int alone, bool alone_in_hand);
   // Deaths on a batch alone that condemn it.
   uint32_t deaths_needed(uint32_t b, int alone) const;
@@ -177,6 +184,7 @@ class BlockQueue {
   std::set<uint32_t> todo_;            // ranks
   std::set<uint32_t> pending_;         // blocks
   std::map<WorkerId, Hands> in_hand_;  // what each may be working on, also leases that ran out
+  std::map<WorkerId, TimeNs> moved_;   // last progress of each that has something in hand
   std::map<std::pair<uint32_t, int>, uint32_t> alone_deaths_;  // by block, batch
   std::vector<BatchId> poisoned_;
   uint64_t deaths_ = 0;    // of workers with something in hand

@@ -4,6 +4,7 @@
 //   options floor=30 factor=5 before=2 alone=3 chance=1e-6    before `queue`; times are seconds
 //   at T                       the time, without telling the queue
 //   lease W                    worker W asks
+//   lend W                     worker W has nothing, and nothing is left
 //   applied B.b                every shard acknowledged batch b of block B
 //   late B.b                   the same of another section
 //   leave W | die W            worker W is gone
@@ -58,6 +59,9 @@ class Script {
       BlockLease lease;
       return queue_->lease(worker, now_, &lease) ? "> " + show(lease) + "\n"
                                                  : "> nothing to lease\n";
+    } else if (verb == "lend" && *in >> worker) {
+      BlockLease lease;
+      return queue_->lend(worker, now_, &lease) ? "> " + show(lease) + "\n" : "> nothing to lend\n";
     } else if (verb == "applied" || verb == "late" || verb == "settled") {
       BatchId id = batch(in);
       if (verb == "late") id.block.epoch = 0;

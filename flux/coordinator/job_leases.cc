@@ -137,16 +137,23 @@ bool JobMaster::State::has_share(WorkerId id, const BlockQueue& queue) const {
   return share.may_lease();
 }
 
+// A worker without work may have what another got stuck with.
+bool JobMaster::State::lease_or_lend(WorkerId id, BlockQueue* queue, BlockLease* out) const {
+  if (!has_share(id, *queue)) return false;
+  if (queue->lease(id, now(), out)) return true;
+  return queue->held_by(id) == 0 && queue->lend(id, now(), out);
+}
+
 bool JobMaster::State::answer_one(WorkerId id, Slot* slot) {
   LeaseAnswer given;
-  if (phase_ == Phase::kTraining && !sync() && !leases_wait() && queue_ && has_share(id, *queue_) &&
-      queue_->lease(id, now(), &given.lease)) {
+  if (phase_ == Phase::kTraining && !sync() && !leases_wait() && queue_ &&
+      lease_or_lend(id, &*queue_, &given.lease)) {
     given.kind = LeaseAnswer::Kind::kBlock;
     given.geometry = geometry_->hash();
     given.lr_scale = lr_->factor();
     lr_->leased(given.lease.batches);
-  } else if (phase_ == Phase::kEvaluating && test_queue_ && has_share(id, *test_queue_) &&
-             test_queue_->lease(id, now(), &given.lease)) {
+  } else if (phase_ == Phase::kEvaluating && test_queue_ &&
+             lease_or_lend(id, &*test_queue_, &given.lease)) {
     given.kind = LeaseAnswer::Kind::kEvaluate;
     given.geometry = test_->hash();
   } else {

@@ -266,6 +266,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void pump_sync();
   bool answer_one(WorkerId id, Slot* slot);
   bool has_share(WorkerId id, const BlockQueue& queue) const;
+  bool lease_or_lend(WorkerId id, BlockQueue* queue, BlockLease* out) const;
   static void answer(Slot* slot, LeaseAnswer answer);
   void answer_all(const LeaseAnswer& what);
   void acknowledge(const std::vector<BatchId>& applied, const std::vector<EvalReport>& evaluated);

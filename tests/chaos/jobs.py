@@ -56,6 +56,7 @@ class Result:
     drill: dict[str, Any]
     baseline: dict[str, Any]
     output: str = ""
+    content: dict[str, Any] = field(default_factory=dict)  # of the model it should have; or empty
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -185,4 +186,16 @@ class Runner:
             tail = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
             raise JobError(f"flux drill {' '.join(faults)}: exit code {done.returncode}: {tail}")
         loaded = json.loads(found.read_text())
-        return Result(loaded, base, output)
+        return Result(loaded, base, output, self.right_content(job, epochs))
+
+    def right_content(self, job: Job, epochs: int) -> dict[str, Any]:
+        """The summary of the same job in one process: rows and hash of what is learned.
+
+        Keys that no two examples share learn the same in any order, so a counting model is equal
+        bit by bit, unless the mode merges batches.
+        """
+        if not job.counts or self.mode != "async":
+            return {}
+        output = f"right-{job.key}"
+        self.call("run", *self.words(job, output, epochs), "--fresh")
+        return self.summary(output)

@@ -62,15 +62,26 @@ def exact(result: Result, faults: int) -> list[Figure]:
     """What holds after every scenario: all faults were made, and each example counts once."""
     summary = result.summary
     made = result.drill["faults_made"]
-    left_out = result.drill["faults_left_out"]
     return [
-        Figure("faults made", made, f">= {faults}", made + left_out >= faults, made == 0),
+        Figure("faults made", made, f">= {faults}", made >= faults, made == 0),
         at_most("lost", summary["lost"], 0, must=True),
         at_most("doubled", summary["doubled"], 0, must=True),
         at_least("applied once", summary["applied_once"], summary["expected"], must=True),
         Figure("complete", float(summary["state"] == "complete"), "1",
                summary["state"] == "complete", True),
+        *same_content(result),
     ]
+
+
+def same_content(result: Result) -> list[Figure]:
+    """Rows and hash of the model are those of an undisturbed run in one process."""
+    right = result.content
+    if not right:
+        return []
+    same = result.summary["model_hash"] == right["model_hash"]
+    return [Figure("rows", result.summary["rows"], f"{right['rows']:,}",
+                   result.summary["rows"] == right["rows"], True),
+            Figure("content hash equal", float(same), "1", same, True)]
 
 
 def recovered(result: Result, *labels: str) -> dict[str, float]:
@@ -113,11 +124,16 @@ def paused_workers(runner: Runner, pauses: int) -> Outcome:
     return Outcome([*exact(result, pauses)], result.drill["line"])
 
 
+def spare(kills: int) -> int:
+    """A point may not be passed in time: some more are tried, so that enough are hit."""
+    return kills + kills // 8
+
+
 def killed_primaries(runner: Runner, kills: int) -> Outcome:
     """Half at random moments, half at the named points of a push and of a save."""
-    job = Job(servers=3, seconds=3.0 * (kills + 2), sets=REPLICATED, checkpoint_s=1)
+    job = Job(servers=3, seconds=3.0 * (spare(kills) + 2), sets=REPLICATED, checkpoint_s=1)
     result = runner.drill(job, "--kill", "server", "--at", DIRECT_POINTS, "--every", "3s",
-                          "--jitter", "0.4", "--at-wait", "2500ms", "--times", str(kills))
+                          "--jitter", "0.4", "--at-wait", "2500ms", "--times", str(spare(kills)))
     back = recovered(result, "kill server", "die at point")
     points = {f["what"].split()[3].split(":")[0]
               for f in result.drill["faults"] if f["kind"] == "die at point"}
@@ -131,9 +147,9 @@ def killed_primaries(runner: Runner, kills: int) -> Outcome:
 
 def killed_while_moving(runner: Runner, kills: int) -> Outcome:
     """The points of a move: the other server is killed so that they are passed."""
-    job = Job(servers=3, seconds=10.0 * (kills + 2), sets=REPLICATED, checkpoint_s=5)
+    job = Job(servers=3, seconds=10.0 * (spare(kills) + 2), sets=REPLICATED, checkpoint_s=5)
     result = runner.drill(job, "--at", MOVING_POINTS, "--every", "10s", "--at-wait", "5s",
-                          "--at-pass", "1", "--times", str(kills))
+                          "--at-pass", "1", "--times", str(spare(kills)))
     points = {f["what"].split()[3].split(":")[0]
               for f in result.drill["faults"] if f["kind"].startswith("die at point")}
     return Outcome([*exact(result, kills), at_least("named points hit", len(points),
