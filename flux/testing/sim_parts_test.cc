@@ -178,7 +178,9 @@ TEST(SimNode, ClocksJumpAndDriftButNeverGoBack) {
   };
   set();
   for (int i = 0; i < 1000; ++i) {
-    if (i == 500) EXPECT_LT(late, 100 * kMillisecond) << "by drift alone";
+    if (i == 500) {
+      EXPECT_LT(late, 100 * kMillisecond) << "by drift alone";
+    }
     if (i % 3 == 0) node.drift_clock(0.8 + random.uniform() * 0.5);
     if (i > 500 && i % 10 == 0) {
       const TimeNs before = node.now_ns();
