@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -55,6 +56,17 @@ class Keeper(ClusterCase):
             self.assertRegex(text, f"{name} was lost 10 s ago and has not come back")
             self.assertRegex(text, f"{name} ended: killed by signal 9 .*started again")
         self.assert_gone(before)
+
+    def test_a_long_pause_in_a_drill(self) -> None:
+        """The paused process is replaced: for the drill the pause is over, and that one is back."""
+        running = self.start_training(*self.cluster("--drillable", epochs=ENDLESS, workers=2))
+        done = self.flux("drill", "out", "--pause", "worker:1", "--pause-for", "1h", "--every",
+                         "200ms", "--times", "1", "--no-wait")
+        for what in ("noticed", "over", "back", "training goes on"):
+            self.assertRegex(done.out, f"fault 1: pause worker:1: {what}")
+        found = json.loads((self.folder / "out/drill.json").read_text())
+        self.assertEqual(found["workers_restarted_unasked"], 0)
+        self.stop(running)
 
     def test_a_short_pause_is_harmless(self) -> None:
         running = self.start_training(*self.cluster(epochs=ENDLESS, workers=2))
