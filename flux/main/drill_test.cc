@@ -111,6 +111,9 @@ TEST(DrillPlan, RefusesInPlainWords) {
 // A job that applies 100 examples in each sample of 0.1 s, unless it is told not to.
 struct WatchTest : ::testing::Test {
   void SetUp() override {
+    t = 0;
+    watch = DrillWatch();
+    status = JobStatus();
     status.state = "training";
     status.job = "counted";
     for (uint32_t i = 0; i < 2; ++i) {
@@ -129,6 +132,7 @@ struct WatchTest : ::testing::Test {
     for (int i = 0; i < count; ++i) {
       t += 0.1;
       if (moves) status.examples_applied += 100;
+      if (moves) status.examples_run += 100;
       watch.add_sample(t, answers ? std::optional(status) : std::nullopt, record);
     }
   }
@@ -188,6 +192,71 @@ TEST_F(WatchTest, AStallLastsUntilSomethingIsApplied) {
   EXPECT_NEAR(watch.stall_before_s(), 0.1, 1e-6);
 }
 
+// As recorded of `--kill all` and of `--kill server:0+server:1`: the job goes back to a checkpoint.
+TEST_F(WatchTest, RepeatsAreTrainingButNothingNew) {
+  for (const FaultKind kind : {FaultKind::kKillAll, FaultKind::kKill}) {
+    SetUp();
+    samples(20);
+    DrillFault lost = fault("server", "server-0", 200, kind);
+    lost.victims.push_back({"server", "server-1", "here", "", 201});
+    if (kind == FaultKind::kKillAll)
+      lost.victims.push_back({"coordinator", "coordinator", "here", "", 300});
+    watch.add_fault(lost);
+    const uint64_t best = status.examples_applied;
+    samples(2, false, kind == FaultKind::kKill);
+    status.servers[0].pid = 210;
+    status.servers[1].pid = 211;
+    if (kind == FaultKind::kKillAll) {
+      record.pid = 310;
+      status.examples_run = 0;
+    }
+    status.examples_applied = best - 500;
+    samples(1, false);  // noticed at 0.3
+    samples(5);         // repeated: up to what was there before
+    EXPECT_EQ(status.examples_applied, best);
+    EXPECT_FALSE(watch.faults().back().new_s);
+    EXPECT_EQ(watch.applied(), best);
+    samples(20);
+    const DrillFault& f = watch.faults().back();
+    EXPECT_NEAR(*f.noticed_s, 0.3, 1e-6);
+    EXPECT_NEAR(*f.trains_s, 0.4, 1e-6);
+    EXPECT_NEAR(*f.recovered_s, 0.4, 1e-6);
+    EXPECT_NEAR(*f.new_s, 0.9, 1e-6);
+    EXPECT_GE(*f.speed_s, *f.new_s);
+    EXPECT_TRUE(f.over());
+    EXPECT_NEAR(watch.worst_stall_s(), 0.85, 0.06);  // what was done unseen is taken off
+  }
+}
+
+TEST_F(WatchTest, WorkersThatOnlyRepeatHaveNotRecoveredFromTheLossOfOneServer) {
+  samples(20);
+  watch.add_fault(fault("server", "server-0", 200));
+  status.servers[0].pid = 210;
+  samples(1, false);
+  status.examples_run += 300;
+  samples(1, false);
+  EXPECT_NEAR(*watch.faults()[0].trains_s, 0.2, 1e-6);
+  EXPECT_FALSE(watch.faults()[0].recovered_s);
+  samples(1);
+  EXPECT_NEAR(*watch.faults()[0].recovered_s, 0.3, 1e-6);
+}
+
+// Another coordinator counts what is trained from 0 on.
+TEST_F(WatchTest, CountersThatBeginAnewAreNoTraining) {
+  samples(20);
+  watch.add_fault(fault("coordinator", "coordinator", 300));
+  samples(3, false, false);
+  record.pid = 301;
+  status.examples_run = 40;
+  samples(2, false);
+  EXPECT_FALSE(watch.faults()[0].trains_s);
+  EXPECT_NEAR(*watch.faults()[0].recovered_s, 0.4, 1e-6);
+  status.examples_run = 50;
+  samples(1, false);
+  EXPECT_NEAR(*watch.faults()[0].trains_s, 0.6, 1e-6);
+  EXPECT_FALSE(watch.faults()[0].new_s);
+}
+
 TEST_F(WatchTest, WorkDoneWhileTheCoordinatorIsAwayIsNoStall) {
   samples(20);
   watch.add_fault(fault("coordinator", "coordinator", 300));
@@ -231,6 +300,7 @@ TEST_F(WatchTest, APauseCountsFromItsEnd) {
   samples(20);
   const DrillFault& f = watch.faults()[0];
   EXPECT_NEAR(*f.recovered_s, 0.3, 1e-6);
+  EXPECT_NEAR(*f.new_s, 0.1, 1e-6);
   EXPECT_FALSE(f.noticed_s);  // it was a member all the time
   EXPECT_EQ(watch.workers_restarted(), 0U);
 }
@@ -292,7 +362,24 @@ TEST_F(WatchTest, ReportInItsForms) {
   EXPECT_EQ(json["samples"][0].size(), json["sample_columns"].size());
   EXPECT_EQ(json["recovery"]["kill worker"]["recovered"]["count"], 1);
   EXPECT_EQ(json["summary"]["state"], "complete");
+  EXPECT_NEAR(json["faults"][0]["new_s"].get<double>(), 0.2, 1e-6);
   EXPECT_NE(recovery_table(report).find("kill worker"), std::string::npos);
+}
+
+TEST_F(WatchTest, WhatWasNeverSeenHasNoFigure) {
+  samples(20);
+  watch.add_fault(fault("worker", "worker-1", 101));
+  samples(5);
+  DrillReport report;
+  report.watch = &watch;
+  const std::string table = recovery_table(report);
+  EXPECT_NE(table.find("recovered          0       -       -       -\n"), std::string::npos)
+      << table;
+  EXPECT_EQ(table.find("0.00"), std::string::npos) << table;
+  const auto json = nlohmann::json::parse(drill_json(report));
+  EXPECT_EQ(json["recovery"]["kill worker"]["noticed"]["count"], 0);
+  EXPECT_TRUE(json["recovery"]["kill worker"]["noticed"]["p50"].is_null());
+  EXPECT_TRUE(json["faults"][0]["recovered_s"].is_null());
 }
 
 TEST_F(WatchTest, ThePictureHasEveryFaultAndNoScript) {

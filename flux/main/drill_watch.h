@@ -2,9 +2,10 @@
 //
 // Fed with one sample after the other (a status, or none while the coordinator is away) and with
 // every fault as it is made; keeps both, and works out for each fault when the job had noticed it,
-// when the process was back, when training went on, and when its speed was back; the longest stall;
-// goodput. Times are seconds since the begin of the drill; their precision is that of the samples.
-// Pure: no clock, no process. Threads: one owner.
+// when the process was back, when workers trained again, when examples were applied that were not
+// before, and when the speed was back; the longest stall; goodput. Times are seconds since the
+// begin of the drill; their precision is that of the samples. Pure: no clock, no process. Threads:
+// one owner.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ struct DrillSample {
   double t = 0;
   bool answered = false;
   std::string state;     // as in JobStatus; empty while nobody answers
-  uint64_t applied = 0;  // unique examples; carried over while nobody answers
-  uint64_t trained = 0;  // repeats counted
+  uint64_t applied = 0;  // unique examples, the most so far: does not fall when a job goes back
+  uint64_t trained = 0;  // by the workers of this run, repeats counted
   uint32_t workers = 0, servers = 0;
   uint64_t term = 0, map_version = 0;
   std::string wait;  // the longest one: "worker-1: for ..."
@@ -45,16 +46,18 @@ struct DrillFault {
   std::vector<RoleProcess> victims;  // of kScale: none
   double t = 0;
   std::optional<double> healed;  // pauses and partitions: when they ended
-  // Seconds since t, or for trains and full speed of a healed fault since it was healed.
+  // Seconds since t, or of a healed fault, but for `noticed`, since it was healed.
   std::optional<double> noticed_s;    // the status shows the victims no more
   std::optional<double> back_s;       // every victim's name runs again
-  std::optional<double> trains_s;     // noticed, and more examples are applied than then
+  std::optional<double> trains_s;     // noticed, and workers train, be it what was trained before
+  std::optional<double> new_s;        // noticed, and more examples are applied than ever before
   std::optional<double> speed_s;      // 80 % of the speed before
   std::optional<double> recovered_s;  // what counts for this kind; see the .cc
-  bool over() const { return given_up || (recovered_s && speed_s && back_s); }
+  bool over() const { return given_up || (recovered_s && new_s && speed_s && back_s); }
   bool given_up = false;  // nobody waits for it any more
   double rate_before = 0;
-  uint64_t applied_at_notice = 0, trained_at_notice = 0;
+  uint64_t applied_then = 0;   // when it was noticed, or healed
+  uint64_t trained_least = 0;  // since then: it begins anew with another coordinator
 };
 
 class DrillWatch {
@@ -79,6 +82,7 @@ class DrillWatch {
   uint32_t workers_restarted() const { return restarts_; }         // all
   uint32_t workers_restarted_unasked() const { return unasked_; }  // that no fault was about
   uint64_t applied() const { return samples_.empty() ? 0 : samples_.back().applied; }
+  uint64_t trained() const { return samples_.empty() ? 0 : samples_.back().trained; }
   // Unique examples per second while training, before and after the first fault.
   double rate_before() const;
   double rate_during() const;
@@ -87,8 +91,8 @@ class DrillWatch {
   bool somebody_hurt() const;
   void watch_stall(const DrillSample& now);
   void watch_restarts(const JobStatus& status);
-  bool goes_on(const DrillFault& fault, const DrillSample& now,
-               const std::optional<CoordinatorRecord>& record) const;
+  void watch_training(DrillFault* fault, const DrillSample& now,
+                      const std::optional<CoordinatorRecord>& record);
   void watch_fault(DrillFault* fault, const DrillSample& now,
                    const std::optional<JobStatus>& status,
                    const std::optional<CoordinatorRecord>& record);
