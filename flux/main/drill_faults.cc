@@ -160,6 +160,8 @@ Status FaultMaker::scale(const PlannedFault& planned, DrillFault fault) {
   FLUX_RETURN_IF_ERROR(run_flux(
       {"scale", options_.target, "--" + planned.spec.scale, std::to_string(planned.size)}));
   fault.text = fmt::format("scale to {} {}", planned.size, planned.spec.scale);
+  fault.scale = planned.spec.scale;
+  fault.size = planned.size;
   watch_->add_fault(std::move(fault));
   return Status::ok();
 }

@@ -241,6 +241,86 @@ TEST_F(WatchTest, WorkersThatOnlyRepeatHaveNotRecoveredFromTheLossOfOneServer) {
   EXPECT_NEAR(*watch.faults()[0].recovered_s, 0.3, 1e-6);
 }
 
+// As recorded: a pause that was over before anybody noticed, and later an --oom of the same worker.
+TEST_F(WatchTest, AFaultDoesNotTakeTheEventsOfALaterOne) {
+  samples(20);
+  watch.add_fault(fault("worker", "worker-0", 100, FaultKind::kPause));
+  samples(5, false);
+  watch.heal(1, t);
+  samples(1, false);  // not back yet: nothing is applied
+  watch.add_fault(fault("worker", "worker-0", 100, FaultKind::kOom));
+  status.workers[0].pid = 110;
+  samples(20);
+  EXPECT_FALSE(watch.faults()[0].noticed_s);
+  EXPECT_FALSE(watch.faults()[0].recovered_s);
+  EXPECT_TRUE(watch.faults()[0].over());
+  EXPECT_NEAR(*watch.faults()[1].noticed_s, 0.1, 1e-6);
+}
+
+TEST_F(WatchTest, WhoeverIsBackFromAPauseIsNoticedNoMore) {
+  samples(20);
+  watch.add_fault(fault("worker", "worker-0", 100, FaultKind::kPause));
+  samples(5);
+  watch.heal(1, t);
+  samples(1);
+  status.workers[0].pid = 110;  // restarted for a reason of its own
+  samples(20, false);
+  EXPECT_NEAR(*watch.faults()[0].back_s, 0.1, 1e-6);
+  EXPECT_FALSE(watch.faults()[0].noticed_s);
+}
+
+TEST_F(WatchTest, WhoIsMissingAfterANewCoordinatorOrAtTheEndWasNotNoticed) {
+  samples(20);
+  watch.add_fault(fault("worker", "worker-0", 100, FaultKind::kPause));
+  watch.add_fault(fault("worker", "worker-1", 101, FaultKind::kPause));
+  watch.add_fault(fault("coordinator", "coordinator", 300));
+  samples(2, false, false);
+  record.pid = 301;
+  const auto workers = status.workers;
+  status.workers.clear();
+  samples(3, false);
+  status.workers = workers;
+  samples(5);
+  EXPECT_FALSE(watch.faults()[0].noticed_s);
+  watch.add_fault(fault("server", "server-0", 200, FaultKind::kPause));
+  status.state = "complete";
+  status.servers.clear();
+  samples(3, false);
+  EXPECT_FALSE(watch.faults()[3].noticed_s);
+}
+
+TEST_F(WatchTest, AChangeOfNumbersIsOverWhenTheyAreThere) {
+  const auto scale = [&](const std::string& what, uint32_t size) {
+    DrillFault out;
+    out.number = static_cast<uint32_t>(watch.faults().size()) + 1;
+    out.kind = FaultKind::kScale;
+    out.label = "scale " + what;
+    out.scale = what;
+    out.size = size;
+    out.t = t;
+    watch.add_fault(out);
+  };
+  samples(20);
+  scale("workers", 3);
+  samples(2);
+  EXPECT_FALSE(watch.faults()[0].noticed_s);
+  status.wanted_workers = 3;
+  samples(3);
+  EXPECT_NEAR(*watch.faults()[0].noticed_s, 0.3, 1e-6);
+  EXPECT_FALSE(watch.faults()[0].recovered_s);
+  status.workers.push_back(status.workers[0]);
+  status.workers[2].name = "worker-2";
+  samples(3);
+  EXPECT_NEAR(*watch.faults()[0].recovered_s, 0.6, 1e-6);
+  scale("servers", 1);
+  status.wanted_servers = 1;
+  samples(4);
+  EXPECT_FALSE(watch.faults()[1].recovered_s);
+  status.servers.pop_back();
+  samples(1);
+  EXPECT_NEAR(*watch.faults()[1].recovered_s, 0.5, 1e-6);
+}
+
 // Another coordinator counts what is trained from 0 on.
 TEST_F(WatchTest, CountersThatBeginAnewAreNoTraining) {
   samples(20);

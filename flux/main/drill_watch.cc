@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace flux {
 namespace {
 
@@ -63,6 +65,34 @@ bool anew(const DrillFault& fault, const std::optional<CoordinatorRecord>& recor
                                 [&](const RoleProcess& p) { return p.pid == record->pid; });
 }
 
+// By then members leave for reasons of their own.
+bool ending(const std::string& state) {
+  return state == "stopping" || state == "ending" || state == "complete" || state == "stopped" ||
+         state == "failed";
+}
+
+int64_t wanted(const JobStatus& status, const DrillFault& fault) {
+  return fault.scale == "workers" ? status.wanted_workers : status.wanted_servers;
+}
+
+bool about_the_same(const DrillFault& one, const DrillFault& other) {
+  if (other.kind == FaultKind::kKillAll) return true;
+  if (other.kind == FaultKind::kScale)
+    return one.kind == FaultKind::kScale && one.scale == other.scale;
+  return std::any_of(one.victims.begin(), one.victims.end(), [&](const RoleProcess& a) {
+    return std::any_of(other.victims.begin(), other.victims.end(),
+                       [&](const RoleProcess& b) { return a.role == b.role && a.name == b.name; });
+  });
+}
+
+// After such a fault the status may show others no more: a new coordinator does not know them yet,
+// or they were asked to leave.
+bool moves_others(const DrillFault& fault) {
+  return fault.kind == FaultKind::kScale ||
+         std::any_of(fault.victims.begin(), fault.victims.end(),
+                     [](const RoleProcess& p) { return p.role == "coordinator"; });
+}
+
 bool about_coordinator(const DrillFault& fault) {
   return fault.kind != FaultKind::kKillAll && fault.victims.size() == 1 &&
          fault.victims[0].role == "coordinator";
@@ -80,7 +110,22 @@ std::vector<DrillEvent> DrillWatch::take_new_events() {
   return {first, events_.end()};
 }
 
+void DrillWatch::supersede(const DrillFault& later) {
+  for (DrillFault& earlier : faults_) {
+    if (earlier.over()) continue;
+    if (about_the_same(earlier, later)) {
+      earlier.given_up = true;
+      say(later.t, earlier.number,
+          fmt::format("{}: not followed further, fault {} is about the same", earlier.label,
+                      later.number));
+    } else if (moves_others(later)) {
+      earlier.unnoticeable = true;
+    }
+  }
+}
+
 void DrillWatch::add_fault(DrillFault fault) {
+  supersede(fault);
   fault.rate_before = rate_between(fault.t - kBeforeWindow_s, fault.t);
   fault.applied_then = applied();
   fault.trained_least = trained();
@@ -98,11 +143,6 @@ void DrillWatch::heal(uint32_t number, double t) {
       fault.trained_least = trained();
       say(t, number, fault.label + ": over");
     }
-}
-
-void DrillWatch::give_up(uint32_t number) {
-  for (DrillFault& fault : faults_)
-    if (fault.number == number) fault.given_up = true;
 }
 
 void DrillWatch::end() {
@@ -180,7 +220,9 @@ void DrillWatch::watch_restarts(const JobStatus& status) {
 bool DrillWatch::noticed(const DrillFault& fault, const DrillSample& now,
                          const std::optional<JobStatus>& status,
                          const std::optional<CoordinatorRecord>& record) const {
-  if (fault.kind == FaultKind::kScale) return now.answered;
+  if (fault.unnoticeable || ending(now.state)) return false;
+  if (fault.kind == FaultKind::kScale) return status && wanted(*status, fault) == fault.size;
+  if (lasts(fault.kind) && fault.back_s) return false;  // what comes later is not of this
   return std::all_of(fault.victims.begin(), fault.victims.end(), [&](const RoleProcess& victim) {
     if (victim.role == "coordinator") return !now.answered || !record || record->pid != victim.pid;
     return status && shown(*status, victim).first != victim.pid;
@@ -190,7 +232,9 @@ bool DrillWatch::noticed(const DrillFault& fault, const DrillSample& now,
 bool DrillWatch::back(const DrillFault& fault, const DrillSample& now,
                       const std::optional<JobStatus>& status,
                       const std::optional<CoordinatorRecord>& record) const {
-  if (!now.answered || !status || (!ends_victims(fault.kind) && !fault.healed)) return false;
+  if (!now.answered || !status || (lasts(fault.kind) && !fault.healed)) return false;
+  if (fault.kind == FaultKind::kScale)
+    return fault.size == (fault.scale == "workers" ? now.workers : now.servers);
   return std::all_of(fault.victims.begin(), fault.victims.end(), [&](const RoleProcess& victim) {
     const bool other = ends_victims(fault.kind);  // another process than it was
     if (victim.role == "coordinator") return record && (!other || record->pid != victim.pid);
@@ -226,7 +270,8 @@ void DrillWatch::watch_training(DrillFault* fault, const DrillSample& now,
   }
 }
 
-// What recovery means: of a coordinator that it answers again; of a pause or a partition that, once
+// What recovery means: of a coordinator that it answers again; of a change of numbers that so many
+// are there; of a pause or a partition that, once
 // it is over, both ends are there and new examples are applied; of a loss that takes the job back
 // to a checkpoint that workers train again; of everything else that the loss was noticed and new
 // examples are applied without what was lost or with what replaced it.
@@ -243,12 +288,15 @@ void DrillWatch::watch_fault(DrillFault* fault, const DrillSample& now,
   }
   if (!fault->back_s && (fault->noticed_s || lasting) && back(*fault, now, status, record)) {
     fault->back_s = since;
-    if (!fault->victims.empty()) say(now.t, fault->number, fault->label + ": back");
+    const bool scaled = fault->kind == FaultKind::kScale;
+    say(now.t, fault->number,
+        fault->label + (scaled ? fmt::format(": {} are there", fault->size) : ": back"));
   }
   watch_training(fault, now, record);
-  const std::optional<double>& counts = about_coordinator(*fault) ? fault->back_s
-                                        : goes_back(*fault)       ? fault->trains_s
-                                                                  : fault->new_s;
+  const bool by_back = about_coordinator(*fault) || fault->kind == FaultKind::kScale;
+  const std::optional<double>& counts = by_back             ? fault->back_s
+                                        : goes_back(*fault) ? fault->trains_s
+                                                            : fault->new_s;
   if (!fault->recovered_s && counts && (!lasting || fault->back_s))
     fault->recovered_s = lasting ? std::max(*counts, *fault->back_s) : *counts;
   const double window = std::min(kRateWindow_s, since);

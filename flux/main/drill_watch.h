@@ -44,17 +44,20 @@ struct DrillFault {
   FaultKind kind = FaultKind::kKill;
   std::string label, text;           // "kill worker", "kill worker-1 (process 4711)"
   std::vector<RoleProcess> victims;  // of kScale: none
+  std::string scale;                 // of kScale: "workers" or "servers"
+  uint32_t size = 0;                 // of kScale: so many are wanted
   double t = 0;
   std::optional<double> healed;  // pauses and partitions: when they ended
   // Seconds since t, or of a healed fault, but for `noticed`, since it was healed.
-  std::optional<double> noticed_s;    // the status shows the victims no more
-  std::optional<double> back_s;       // every victim's name runs again
+  std::optional<double> noticed_s;    // the status shows the victims no more, or the wanted number
+  std::optional<double> back_s;       // every victim's name runs again; that number is there
   std::optional<double> trains_s;     // noticed, and workers train, be it what was trained before
   std::optional<double> new_s;        // noticed, and more examples are applied than ever before
   std::optional<double> speed_s;      // 80 % of the speed before
   std::optional<double> recovered_s;  // what counts for this kind; see the .cc
   bool over() const { return given_up || (recovered_s && new_s && speed_s && back_s); }
-  bool given_up = false;  // nobody waits for it any more
+  bool given_up = false;      // nobody waits for it any more
+  bool unnoticeable = false;  // by now somebody else's deed would look the same
   double rate_before = 0;
   uint64_t applied_then = 0;   // when it was noticed, or healed
   uint64_t trained_least = 0;  // since then: it begins anew with another coordinator
@@ -64,9 +67,10 @@ class DrillWatch {
  public:
   void add_sample(double t, const std::optional<JobStatus>& status,
                   const std::optional<CoordinatorRecord>& record);
+  // What was not seen yet of an earlier fault about the same is not waited for any more: it would
+  // be the doing of this one.
   void add_fault(DrillFault fault);
   void heal(uint32_t number, double t);
-  void give_up(uint32_t number);
   // The job is over: what came after its last word is not part of the story.
   void end();
   void say(double t, uint32_t fault, const std::string& what);
@@ -88,6 +92,7 @@ class DrillWatch {
   double rate_during() const;
 
  private:
+  void supersede(const DrillFault& later);
   bool somebody_hurt() const;
   void watch_stall(const DrillSample& now);
   void watch_restarts(const JobStatus& status);
