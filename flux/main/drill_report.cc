@@ -127,6 +127,22 @@ Goodput goodput_of(const DrillReport& report) {
   return out;
 }
 
+std::string no_fault_text(const NoFault& facts, const DrillWatch& watch) {
+  if (!watch.left_out().empty())
+    return fmt::format("no fault was made: {} left out, the last: {}", watch.left_out().size(),
+                       watch.left_out().back());
+  if (!facts.waited_for.empty())
+    return fmt::format("no fault was made: the first was due, but {}", facts.waited_for);
+  if (!facts.trained && facts.complete)
+    return "no fault was made: the job had nothing left to train (it was complete before, or it "
+           "is very short); --fresh trains it anew";
+  if (!facts.trained) return "no fault was made: the job was not seen in training";
+  return fmt::format(
+      "no fault was made: training went on for {:.1f} s, and the first fault was to come after {}; "
+      "give a shorter --every, or a longer job",
+      facts.trained_s, facts.every);
+}
+
 std::string drill_line(const DrillReport& report) {
   std::string line = fmt::format("faults {} · ", with_commas(report.watch->faults().size()));
   if (report.summary) {
@@ -178,7 +194,7 @@ std::string drill_json(const DrillReport& report) {
   j["end"] = report.end;
   j["line"] = drill_line(report);
   j["faults_made"] = watch.faults().size();
-  j["faults_left_out"] = report.left_out;
+  j["faults_left_out"] = watch.left_out().size();
   j["worst_stall_s"] = watch.worst_stall_s();
   j["stall_before_s"] = watch.stall_before_s();
   j["examples_per_s_before"] = watch.rate_before();

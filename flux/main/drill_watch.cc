@@ -104,6 +104,11 @@ void DrillWatch::say(double t, uint32_t fault, const std::string& what) {
   events_.push_back({t, fault, what});
 }
 
+void DrillWatch::leave_out(double t, uint32_t fault, const std::string& why) {
+  left_out_.push_back(why);
+  say(t, fault, "left out: " + why);
+}
+
 std::vector<DrillEvent> DrillWatch::take_new_events() {
   const auto first =
       events_.begin() + static_cast<std::ptrdiff_t>(std::exchange(told_, events_.size()));

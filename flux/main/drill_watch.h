@@ -74,6 +74,9 @@ class DrillWatch {
   // The job is over: what came after its last word is not part of the story.
   void end();
   void say(double t, uint32_t fault, const std::string& what);
+  // A fault that was planned and could not be made.
+  void leave_out(double t, uint32_t fault, const std::string& why);
+  const std::vector<std::string>& left_out() const { return left_out_; }  // why
 
   const std::vector<DrillSample>& samples() const { return samples_; }
   const std::vector<DrillFault>& faults() const { return faults_; }
@@ -111,6 +114,7 @@ class DrillWatch {
   std::vector<DrillSample> samples_;
   std::vector<DrillFault> faults_;
   std::vector<DrillEvent> events_;
+  std::vector<std::string> left_out_;
   size_t told_ = 0;  // events that were taken
   std::map<std::string, uint32_t> worker_pids_;
   std::set<int64_t> victims_;
