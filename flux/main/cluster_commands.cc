@@ -26,6 +26,7 @@ namespace {
 
 constexpr int kWatchMs = 1000;
 constexpr int kPollMs = 100;
+constexpr double kFirstLook_s = 0.5;            // a coordinator has read its folder by then
 constexpr TimeNs kTakeover = 5 * kSecond;       // a new coordinator answers much sooner
 constexpr size_t kStampLength = 23;             // "2026-01-31 23:59:59.123"
 constexpr std::streamoff kTailBytes = 1 << 20;  // of each log
@@ -60,6 +61,12 @@ class Ending {
   JobStatus last_;
 };
 
+// One that has just started does not know yet whether it takes over.
+bool too_early(const Result<JobStatus>& status) {
+  return status.is_ok() && status.value().state == "starting" && !status.value().taken_over &&
+         status.value().up_s < kFirstLook_s;
+}
+
 // While a coordinator that died is being replaced, asks again for a while.
 Result<JobStatus> ask_patiently(const TargetArguments& arguments, const std::atomic<bool>* stop) {
   const TimeNs deadline = steady_now_ns() + kTakeover;
@@ -68,7 +75,9 @@ Result<JobStatus> ask_patiently(const TargetArguments& arguments, const std::ato
     auto status = ask_status(target);
     const bool may_come = !status.is_ok() && status.status().code() == Code::kUnavailable &&
                           target.record && seems_to_run(target);
-    if (!may_come || steady_now_ns() > deadline || (stop != nullptr && stop->load())) return status;
+    if (!(may_come || too_early(status)) || steady_now_ns() > deadline ||
+        (stop != nullptr && stop->load()))
+      return status;
     ::poll(nullptr, 0, kPollMs);
   }
 }
