@@ -166,6 +166,7 @@ std::string drill_line(const DrillReport& report) {
 }
 
 std::string recovery_table(const DrillReport& report) {
+  if (report.watch->faults().empty()) return "";
   std::string out = fmt::format("{:<38} {:>5}  {:<14} {:>5} {:>7} {:>7} {:>7}\n", "fault", "count",
                                 "seconds until", "seen", "p50", "p99", "max");
   const auto seconds = [](const std::optional<Spread>& spread, double Spread::*which) {
