@@ -152,8 +152,8 @@ class ServerAdminPort {
   virtual void assign(AdminCall call, Assignments places, States done) = 0;
   // Refuses pushes from now on, until a new epoch; the answer has the log heads.
   virtual void seal(AdminCall call, States done) = 0;
-  // Copies these shards to another server, one after the other; answered when each learner has
-  // caught up, and goes on forwarding to it until the next assignment. Slow.
+  // Copies the shard, one in each call, to another server; answered when the learner has caught up,
+  // and goes on forwarding to it until the next assignment. Slow.
   virtual void copy(AdminCall call, ServerId target, std::string address, States done) = 0;
   // Puts replicas of these shards (that are not served here) into the state that `load` says:
   // complete learners then, under the epoch of the call. Slow.

@@ -1,31 +1,16 @@
 // Shard files and manifests: round trips, golden bytes, and every truncation and flipped bit.
-#include <fstream>
-#include <iterator>
-
 #include <gtest/gtest.h>
 
 #include "flux/base/hash.h"
 #include "flux/checkpoint/manifest.h"
 #include "flux/checkpoint/shard_file.h"
+#include "flux/checkpoint/test_files.h"
 
 namespace flux {
 namespace {
 
-const std::string kGolden = FLUX_SOURCE_DIR "/tests/golden/";
-
-std::string read_golden(const std::string& name) {
-  std::ifstream in(kGolden + name, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-// Today's code must write the file that the first version wrote. A change of the format needs a new
-// version, a new golden file, and a reader of the old one.
-void expect_golden(const std::string& name, const std::string& written) {
-  if (written == read_golden(name)) return;
-  const std::string now = testing::TempDir() + name;
-  std::ofstream(now, std::ios::binary) << written;
-  ADD_FAILURE() << kGolden << name << " is not what is written now, see " << now;
-}
+using test::expect_golden;
+using test::read_golden;
 
 ShardImage small_image() {
   ShardImage image;
@@ -49,12 +34,7 @@ ShardImage small_image() {
 
 void expect_equal(const ShardImage& a, const ShardImage& b) {
   EXPECT_EQ(a.shards, b.shards);
-  EXPECT_EQ(a.replica.shard(), b.replica.shard());
-  EXPECT_EQ(a.replica.incarnation(), b.replica.incarnation());
-  EXPECT_EQ(a.replica.epoch(), b.replica.epoch());
-  EXPECT_EQ(a.replica.op(), b.replica.op());
-  EXPECT_EQ(a.replica.stream_hash(), b.replica.stream_hash());
-  EXPECT_EQ(a.replica.ledger(), b.replica.ledger());
+  test::expect_same_replica(a.replica, b.replica);
   ASSERT_EQ(a.tables.size(), b.tables.size());
   for (size_t t = 0; t < a.tables.size(); ++t) {
     EXPECT_EQ(a.tables[t].name, b.tables[t].name);
@@ -97,26 +77,11 @@ TEST(ShardFile, ChunksCannotChangePlaces) {
 }
 
 TEST(ShardFile, EveryTruncationIsNoticed) {
-  const std::string bytes = encode_shard(small_image());
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    const auto back = decode_shard("a/shard", std::string_view(bytes).substr(0, size));
-    ASSERT_FALSE(back.is_ok()) << size;
-    EXPECT_EQ(back.status().code(), Code::kCorrupt);
-    EXPECT_EQ(back.status().message().find("a/shard:"), 0U) << back.status().message();
-  }
-  EXPECT_FALSE(decode_shard("x", bytes + '\0').is_ok());
-  EXPECT_FALSE(decode_shard("x", bytes + bytes).is_ok());
+  test::expect_truncations_noticed(encode_shard(small_image()), decode_shard);
 }
 
 TEST(ShardFile, EveryFlippedBitIsNoticed) {
-  const std::string bytes = encode_shard(small_image());
-  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
-    std::string bad = bytes;
-    bad[bit / 8] ^= static_cast<char>(1U << (bit % 8));
-    const auto back = decode_shard("x", bad);
-    ASSERT_FALSE(back.is_ok()) << "bit " << bit;
-    EXPECT_EQ(back.status().code(), Code::kCorrupt);
-  }
+  test::expect_flips_noticed(encode_shard(small_image()), decode_shard);
 }
 
 Manifest small_manifest() {
@@ -162,25 +127,11 @@ TEST(Manifest, GoldenText) {
 }
 
 TEST(Manifest, EveryTruncationIsNoticed) {
-  const std::string text = encode_manifest(small_manifest());
-  for (size_t size = 0; size < text.size(); ++size) {
-    const auto back = decode_manifest("a/m.json", std::string_view(text).substr(0, size));
-    ASSERT_FALSE(back.is_ok()) << size;
-    EXPECT_EQ(back.status().code(), Code::kCorrupt);
-    EXPECT_EQ(back.status().message().find("a/m.json:"), 0U) << back.status().message();
-  }
-  EXPECT_FALSE(decode_manifest("x", text + " ").is_ok());
+  test::expect_truncations_noticed(encode_manifest(small_manifest()), decode_manifest);
 }
 
 TEST(Manifest, EveryFlippedBitIsNoticed) {
-  const std::string text = encode_manifest(small_manifest());
-  for (size_t bit = 0; bit < text.size() * 8; ++bit) {
-    std::string bad = text;
-    bad[bit / 8] ^= static_cast<char>(1U << (bit % 8));
-    const auto back = decode_manifest("x", bad);
-    ASSERT_FALSE(back.is_ok()) << "bit " << bit << ": " << bad;
-    EXPECT_EQ(back.status().code(), Code::kCorrupt);
-  }
+  test::expect_flips_noticed(encode_manifest(small_manifest()), decode_manifest);
 }
 
 TEST(Manifest, NamesStayInsideTheFolder) {

@@ -76,13 +76,7 @@ std::string encode_increment(const ShardIncrement& increment) {
     head.put(static_cast<uint64_t>(table.removed.size()));
     total += table.bytes.size() + table.removed.size() * sizeof(Key);
   }
-  ByteWriter state;
-  increment.replica.encode(&state);
-  head.put(static_cast<uint64_t>(state.size()));
-
-  ChunkWriter out(kMagic, head.size() + state.size() + total);
-  out.add(head.str());
-  out.add_all(state.str());
+  ChunkWriter out(kMagic, std::move(head), increment.replica, total);
   for (const TableChanges& table : increment.tables) {
     const auto* keys = reinterpret_cast<const char*>(table.removed.data());
     out.add_all({keys, table.removed.size() * sizeof(Key)});
@@ -93,33 +87,23 @@ std::string encode_increment(const ShardIncrement& increment) {
 
 Result<ShardIncrement> decode_increment(const std::string& path, std::string_view bytes) {
   ChunkReader chunks(path, bytes);
-  FLUX_RETURN_IF_ERROR(chunks.magic(kMagic, "a flux increment file of version 1"));
-  FLUX_ASSIGN_OR_RETURN(const std::string_view head_bytes, chunks.next());
-  ByteReader head(head_bytes);
+  FLUX_ASSIGN_OR_RETURN(ByteReader head, chunks.head(kMagic, "a flux increment file of version 1"));
   ShardIncrement increment;
   increment.shards = head.get<uint32_t>();
   increment.base_op = head.get<uint64_t>();
   increment.base_stream_hash = head.get<uint64_t>();
   const char* named = head.take(kStateBytes);
   const auto tables = head.get<uint32_t>();
-  if (tables > kTablesMax) return chunks.bad(kMagic.size(), "impossible number of tables");
+  if (tables > kTablesMax) return chunks.bad_head("impossible number of tables");
   std::vector<Sizes> sizes(tables);
   for (uint32_t t = 0; t < tables && head.ok(); ++t) {
     increment.tables.push_back(take_table(&head, &sizes[t]));
     if (head.ok() && !possible(increment.tables[t], sizes[t]))
-      return chunks.bad(kMagic.size(), "rows do not fit their table");
+      return chunks.bad_head("rows do not fit their table");
   }
-  const auto state_bytes = head.get<uint64_t>();
-  if (!head.ok() || head.left() != 0) return chunks.bad(kMagic.size(), "malformed header");
-
-  std::string state;
-  FLUX_RETURN_IF_ERROR(chunks.read(state_bytes, &state));
-  ByteReader state_reader(state);
-  auto replica = ShardReplica::decode(&state_reader);
-  if (!replica.is_ok()) return replica.status().with_context(path);
-  increment.replica = std::move(replica).value();
+  FLUX_ASSIGN_OR_RETURN(increment.replica, chunks.replica(&head));
   if (!same_state(increment.replica, {named, kStateBytes}))
-    return chunks.bad(kMagic.size(), "the header names another state than the file holds");
+    return chunks.bad_head("the header names another state than the file holds");
   for (uint32_t t = 0; t < tables; ++t)
     FLUX_RETURN_IF_ERROR(read_table(&chunks, sizes[t], &increment.tables[t]));
   FLUX_RETURN_IF_ERROR(chunks.finish());

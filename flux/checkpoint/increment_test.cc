@@ -1,7 +1,6 @@
 // Increment files: round trips, golden bytes, every truncation and flipped bit, and chains of them
 // against the shard as plain maps.
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <iterator>
 
@@ -14,18 +13,8 @@
 namespace flux {
 namespace {
 
+using test::expect_golden;
 using test::PlainShard;
-
-const std::string kGolden = FLUX_SOURCE_DIR "/tests/golden/";
-
-void expect_golden(const std::string& name, const std::string& written) {
-  std::ifstream in(kGolden + name, std::ios::binary);
-  const std::string golden{std::istreambuf_iterator<char>(in), {}};
-  if (written == golden) return;
-  const std::string now = testing::TempDir() + name;
-  std::ofstream(now, std::ios::binary) << written;
-  ADD_FAILURE() << kGolden << name << " is not what is written now, see " << now;
-}
 
 ShardIncrement small_increment() {
   ShardIncrement increment;
@@ -49,11 +38,7 @@ void expect_equal(const ShardIncrement& a, const ShardIncrement& b) {
   EXPECT_EQ(a.shards, b.shards);
   EXPECT_EQ(a.base_op, b.base_op);
   EXPECT_EQ(a.base_stream_hash, b.base_stream_hash);
-  EXPECT_EQ(a.replica.shard(), b.replica.shard());
-  EXPECT_EQ(a.replica.epoch(), b.replica.epoch());
-  EXPECT_EQ(a.replica.op(), b.replica.op());
-  EXPECT_EQ(a.replica.stream_hash(), b.replica.stream_hash());
-  EXPECT_EQ(a.replica.ledger(), b.replica.ledger());
+  test::expect_same_replica(a.replica, b.replica);
   ASSERT_EQ(a.tables.size(), b.tables.size());
   for (size_t t = 0; t < a.tables.size(); ++t) {
     EXPECT_EQ(a.tables[t].name, b.tables[t].name);
@@ -88,14 +73,7 @@ TEST(IncrementFile, ManyChunks) {
 
 TEST(IncrementFile, EveryTruncationIsNoticed) {
   const std::string bytes = encode_increment(small_increment());
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    const auto back = decode_increment("a/b", std::string_view(bytes).substr(0, size));
-    ASSERT_FALSE(back.is_ok()) << size;
-    EXPECT_EQ(back.status().code(), Code::kCorrupt);
-    EXPECT_EQ(back.status().message().find("a/b:"), 0U) << back.status().message();
-  }
-  EXPECT_FALSE(decode_increment("x", bytes + '\0').is_ok());
-  EXPECT_FALSE(decode_increment("x", bytes + bytes).is_ok());
+  test::expect_truncations_noticed(bytes, decode_increment);
   EXPECT_FALSE(decode_increment("x", encode_shard(PlainShard(1, 1).image())).is_ok());
   EXPECT_FALSE(decode_shard("x", bytes).is_ok());
 }
@@ -111,16 +89,11 @@ TEST(IncrementFile, EveryFlippedBitIsNoticedWithItsOffset) {
     at += 4 + size + 8;
   }
   ASSERT_EQ(starts.size(), 5U) << "magic, header, state, removed keys, rows";
-  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
-    std::string bad = bytes;
-    bad[bit / 8] ^= static_cast<char>(1U << (bit % 8));
-    const auto back = decode_increment("a/b", bad);
-    ASSERT_FALSE(back.is_ok()) << "bit " << bit;
-    EXPECT_EQ(back.status().code(), Code::kCorrupt);
-    const size_t start = *std::prev(std::upper_bound(starts.begin(), starts.end(), bit / 8));
-    EXPECT_EQ(back.status().message().find(fmt::format("a/b:{}: ", start)), 0U)
-        << "bit " << bit << ": " << back.status().message();
-  }
+  test::expect_flips_noticed(bytes, decode_increment, [&](size_t at, const Status& status) {
+    const size_t start = *std::prev(std::upper_bound(starts.begin(), starts.end(), at));
+    EXPECT_EQ(status.message().find(fmt::format("a/b:{}: ", start)), 0U)
+        << "byte " << at << ": " << status.message();
+  });
 }
 
 TEST(ChainMerger, AnyChainGivesTheShard) {
@@ -208,14 +181,7 @@ TEST(ChainManifest, GoldenText) {
 }
 
 TEST(ChainManifest, EveryFlippedBitIsNoticed) {
-  const std::string text = encode_manifest(chained_manifest());
-  for (size_t bit = 0; bit < text.size() * 8; ++bit) {
-    std::string bad = text;
-    bad[bit / 8] ^= static_cast<char>(1U << (bit % 8));
-    const auto back = decode_manifest("x", bad);
-    ASSERT_FALSE(back.is_ok()) << "bit " << bit << ": " << bad;
-    EXPECT_EQ(back.status().code(), Code::kCorrupt);
-  }
+  test::expect_flips_noticed(encode_manifest(chained_manifest()), decode_manifest);
 }
 
 TEST(ChainManifest, ImpossibleChainsAreRefused) {

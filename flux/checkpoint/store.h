@@ -36,6 +36,7 @@ class CheckpointStore {
   // Numbers of committed checkpoints, rising.
   std::vector<uint64_t> committed() const;
   bool is_committed(uint64_t number) const;
+  // All that can be; the first failure otherwise (somebody may write there still).
   Status remove_leftovers() const;
   std::string path_of(uint64_t number) const;
 

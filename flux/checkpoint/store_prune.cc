@@ -16,20 +16,24 @@ bool has_files_of(uint64_t number, const std::set<std::pair<uint64_t, std::strin
 }  // namespace
 
 Status CheckpointStore::remove_leftovers() const {
+  Status worst;
+  const auto remove = [&](const std::string& path) {
+    const Status removed = files_->remove_all(path);
+    if (worst.is_ok()) worst = removed;
+  };
   for (const std::string& name : files_->list(folder_)) {
     const std::string path = join_path(folder_, name);
-    if (name.ends_with(kTemporarySuffix)) FLUX_RETURN_IF_ERROR(files_->remove_all(path));
+    if (name.ends_with(kTemporarySuffix)) remove(path);
     if (!is_checkpoint_name(name)) continue;
     if (!files_->exists(join_path(path, kManifestName)) &&
         !files_->exists(join_path(path, kBaseName))) {
-      FLUX_RETURN_IF_ERROR(files_->remove_all(path));
+      remove(path);
       continue;
     }
     for (const std::string& file : files_->list(path))
-      if (file.ends_with(kTemporarySuffix))
-        FLUX_RETURN_IF_ERROR(files_->remove_all(join_path(path, file)));
+      if (file.ends_with(kTemporarySuffix)) remove(join_path(path, file));
   }
-  return Status::ok();
+  return worst;
 }
 
 Result<uint64_t> CheckpointStore::begin(uint64_t last) const {

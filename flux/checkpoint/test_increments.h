@@ -11,6 +11,7 @@
 
 #include "flux/base/random.h"
 #include "flux/checkpoint/increment_file.h"
+#include "flux/checkpoint/test_files.h"
 
 namespace flux::test {
 
@@ -110,12 +111,7 @@ inline std::map<std::string, std::map<Key, std::string>> rows_of(const ShardImag
 
 inline void expect_same_shard(const ShardImage& a, const ShardImage& b) {
   EXPECT_EQ(a.shards, b.shards);
-  EXPECT_EQ(a.replica.shard(), b.replica.shard());
-  EXPECT_EQ(a.replica.incarnation(), b.replica.incarnation());
-  EXPECT_EQ(a.replica.epoch(), b.replica.epoch());
-  EXPECT_EQ(a.replica.op(), b.replica.op());
-  EXPECT_EQ(a.replica.stream_hash(), b.replica.stream_hash());
-  EXPECT_EQ(a.replica.ledger(), b.replica.ledger());
+  expect_same_replica(a.replica, b.replica);
   EXPECT_EQ(rows_of(a), rows_of(b));
 }
 

@@ -103,6 +103,11 @@ void BlockQueue::recompute(std::span<const uint32_t> marked_by_all, bool safe) {
       if (const auto at = hands.find(b); at != hands.end()) at->second.mask &= ~lost;
     settle(b);
   }
+  // Only the shards acquit: a hint may be false, and many of them would hide a poisoned batch.
+  std::erase_if(alone_deaths_, [&](const auto& deaths) {
+    const auto [b, batch] = deaths.first;
+    return ((blocks_[b].applied_mask >> batch) & 1) != 0;
+  });
 }
 
 bool BlockQueue::may_lease(uint32_t b, const Hands& in_hand) const {
@@ -217,7 +222,6 @@ void BlockQueue::settle(uint32_t b) {
 
 void BlockQueue::take_mark(uint32_t b, uint32_t batch) {
   blocks_[b].applied_mask |= 1U << batch;
-  alone_deaths_.erase({b, static_cast<int>(batch)});
   settle(b);
 }
 

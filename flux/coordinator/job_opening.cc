@@ -18,6 +18,7 @@ struct JobMaster::State::Opened {
   uint64_t term = 0;
   bool log_lost = false;
   std::vector<size_t> damaged;  // lines of the log
+  Status leftovers;             // of former saves: whether all could be removed
 };
 
 void JobMaster::State::open_folder() {
@@ -35,7 +36,9 @@ void JobMaster::State::open_folder() {
             election_->claim_term(opened->manifest ? opened->manifest->epoch.term : 0));
         // A coordinator before us, which may be at work still, commits no more; it may have until
         // now.
-        FLUX_RETURN_IF_ERROR(store().remove_leftovers());
+        // Servers may be writing one of its checkpoints still: what cannot be removed now does no
+        // harm, and goes with the next start.
+        opened->leftovers = store().remove_leftovers();
         FLUX_RETURN_IF_ERROR(find_manifest(&opened->manifest));
         DecisionLog log(files_, in_output("coordinator.log"));
         opened->log_lost = opened->term > 1 && !files_->exists(log.path());
@@ -79,6 +82,9 @@ void JobMaster::State::folder_opened(Result<std::shared_ptr<Opened>> opened) {
   for (const size_t line : found.damaged)
     say(fmt::format("warning: {}:{}: this line is damaged and is ignored",
                     in_output("coordinator.log"), line));
+  if (!found.leftovers.is_ok())
+    say(fmt::format("note: a checkpoint that was never finished stays for now: {}",
+                    found.leftovers.message()));
   for (const Decision& d : decisions_) {
     if (d.kind == "server") servers_expected_.insert(d.member);
     if (d.kind == "worker") workers_expected_.insert(d.member);
@@ -119,6 +125,10 @@ void JobMaster::State::place_and_open() {
       places_->joined(id, server_name(id));
     }
   if (!restored_) places_->place_all();
+  if (!restored_ && term_ > 1 && !options_.fresh)
+    say(fmt::format("no server holds job {} and {} has no finished checkpoint: it starts from the "
+                    "beginning",
+                    plan_.name, in_output("checkpoints")));
   for (ServerId id = 0; id < servers_.size(); ++id)
     if (!servers_[id].gone) opening_.insert(id);
   for (ServerId id = 0; id < servers_.size(); ++id) {

@@ -304,6 +304,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   Result<Geometry> frozen_geometry(uint32_t pass, std::string* note) const;
   Status forget() const;
   std::vector<BatchId> decided(Verdict verdict) const;  // of the open pass
+  bool is_decided(const BatchId& id) const;             // to be skipped
 
   // saving
   void maybe_checkpoint();
@@ -435,6 +436,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   bool hold_ = false;       // no leases while a deterministic checkpoint waits
   uint64_t reissued_ = 0;
   uint64_t batches_skipped_ = 0;
+  std::set<BatchId> absolved_;  // condemned once, but some shard had them
   std::set<BatchId> deciding_;  // a verdict is being logged
   std::optional<LrPolicy> lr_;
   LrPolicyState lr_logged_;

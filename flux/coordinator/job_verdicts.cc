@@ -12,17 +12,23 @@ constexpr size_t kReasonMax = 512;
 }
 
 // A batch that some shard has was trained by somebody, though whoever did it died before the others
-// had it or before we heard: no poison.
+// had it or before we heard: no poison. Once: the mark may also be a verdict that a coordinator
+// before us could not finish, and whose log is gone; then it would go on killing workers for ever.
 void JobMaster::State::skip_poisoned() {
   if (!queue_ || phase_ != Phase::kTraining) return;
+  const char* why = "every worker that trained it alone died";
   for (const BatchId& id : queue_->take_poisoned()) {
+    if (is_decided(id) || absolved_.contains(id)) {
+      condemn(id, why);
+      continue;
+    }
     BlockId section = id.block;
     section.block = 0;
-    ask_marked(section, true, [this, id](const Result<std::vector<uint32_t>>& marked) {
+    ask_marked(section, true, [this, id, why](const Result<std::vector<uint32_t>>& marked) {
       if (ended() || !queue_ || queue_->section().pass != id.block.pass) return;
       if (!marked.is_ok()) return fail(marked.status());
-      if (((marked.value()[id.block.block] >> id.batch) & 1) == 0)
-        return condemn(id, "every worker that trained it alone died");
+      if (((marked.value()[id.block.block] >> id.batch) & 1) == 0) return condemn(id, why);
+      absolved_.insert(id);
       queue_->absolve(id);
       pump();
     });
@@ -43,10 +49,13 @@ void JobMaster::State::take_refused(const std::vector<RefusedBatch>& refused) {
   }
 }
 
-// Decided and logged before any shard is marked.
+// Decided and logged before any shard is marked. A batch that is decided and yet was trained again
+// was taken for open by a look at the shards from before they were marked: they are told again,
+// else nobody would ever settle it.
 void JobMaster::State::condemn(const BatchId& id, const std::string& why) {
+  if (deciding_.contains(id)) return;
+  if (is_decided(id)) return mark_condemned(id);
   const std::vector<BatchId> before = decided(Verdict::kSkipped);
-  if (std::binary_search(before.begin(), before.end(), id) || deciding_.contains(id)) return;
   const std::string place = describe_batch(*geometry_, id.block.block, id.batch, id.block.epoch);
   const uint64_t batches = geometry_->batches() * plan_.schedule.sections();
   const Status allowed = check_skips(before.size() + deciding_.size() + 1, batches,
@@ -96,6 +105,11 @@ void JobMaster::State::mark_condemned(const BatchId& id) {
         acknowledge({}, {});
         pump();
       });
+}
+
+bool JobMaster::State::is_decided(const BatchId& id) const {
+  const std::vector<BatchId> skipped = decided(Verdict::kSkipped);
+  return std::binary_search(skipped.begin(), skipped.end(), id);
 }
 
 // Of the open pass, by whichever coordinator.

@@ -18,9 +18,7 @@
 namespace flux {
 
 // A role whose coordinator does not answer so long after its start gives up.
-constexpr TimeNs kFirstAnswerNs = 7 * kSecond;  // looked at every 2 s: over within 10
-// A role that has not heard of its coordinator so long ends with that reason.
-constexpr TimeNs kSilenceNs = 8 * kSecond;
+constexpr TimeNs kFirstAnswerNs = 8 * kSecond;
 
 // Reads the token; checks that at most one kind of proof is given.
 Result<SecurityOptions> security_options(const SecurityArguments& arguments);

@@ -1,8 +1,8 @@
-// The verb copy: shards, one after the other, to a server that is to follow them.
+// The verb copy: a shard to a server that is to follow it.
 //
-// The image of a shard is taken under its lock at operation n, and the learner is a follower from
+// The image of the shard is taken under its lock at operation n, and the learner is a follower from
 // n + 1 on; the image travels in parts while forwards go on (the receiver holds them back). The
-// shard is done when the learner has all that was there when its last part had arrived.
+// copy is done when the learner has all that was there when the last part had arrived.
 #include <algorithm>
 
 #include "flux/base/hash.h"
@@ -21,37 +21,27 @@ constexpr TimeNs kPartAgain = 100 * kMillisecond;
 
 class Server::Copy : public std::enable_shared_from_this<Copy> {
  public:
-  Copy(const std::shared_ptr<Server>& server, AdminCall call, PeerPtr target)
-      : server_(server), call_(std::move(call)), target_(std::move(target)) {}
+  Copy(const std::shared_ptr<Server>& server, ShardId shard, ShardEpoch epoch, PeerPtr target)
+      : shard(shard), epoch(epoch), target(std::move(target)), server_(server) {}
 
-  const AdminCall& call() const { return call_; }
-  bool is_about(const AdminCall& call) const {
-    return std::any_of(call_.shards.begin(), call_.shards.end(), [&](ShardId shard) {
-      return std::find(call.shards.begin(), call.shards.end(), shard) != call.shards.end();
-    });
-  }
-  const PeerPtr& target() const { return target_; }
+  const ShardId shard;
+  const ShardEpoch epoch;
+  const PeerPtr target;
   std::vector<States> askers;  // guarded by the server's mutex, as is begun
   bool begun = false;
+  uint32_t link = 0;  // to the learner; written under the shard's lock, before a part is sent
 
-  void next_shard() {
+  void begin() {
     const auto server = server_.lock();
-    if (!server) return;
-    if (is_ended()) return;
-    if (shard_ == call_.shards.size()) return end(Status::ok());
-    uint32_t link = 0;
-    uint64_t op = 0;
-    auto bytes = server->begin_copy(call_, shard_, target_, &link, &op);
-    if (!bytes.is_ok()) return end(bytes.status());
+    if (!server || is_ended()) return;
+    auto image = server->begin_copy(shard, epoch, target, &link, &op_);
+    if (!image.is_ok()) return end(image.status());
+    image_ = std::move(image).value();
+    parts_ =
+        static_cast<uint32_t>(std::max<size_t>(1, (image_.size() + kPartBytes - 1) / kPartBytes));
+    number_ = (hash_pair(server->options_.seed, 1) << 24) | link;  // links rise
     {
       const std::lock_guard lock(mutex_);
-      image_ = std::make_shared<const std::string>(std::move(bytes).value());
-      link_ = link;
-      op_ = op;
-      parts_ = static_cast<uint32_t>(
-          std::max<size_t>(1, (image_->size() + kPartBytes - 1) / kPartBytes));
-      next_ = arrived_ = under_way_ = 0;
-      number_ = (hash_pair(server->options_.seed, 1) << 24) | link;  // links rise
       moved_ns_ = server->replicator_.now_ns();
     }
     send_parts();
@@ -90,26 +80,21 @@ class Server::Copy : public std::enable_shared_from_this<Copy> {
     const auto server = server_.lock();
     if (!server || is_ended()) return;
     InstallRequest request;
-    std::shared_ptr<const std::string> image;
-    {
-      const std::lock_guard lock(mutex_);
-      image = image_;
-      request.epoch = call_.epochs[shard_];
-      request.shard = call_.shards[shard_];
-      request.copy = number_;
-      request.op = op_;
-      request.part = part;
-      request.parts = parts_;
-    }
     request.incarnation = server->options_.incarnation;
+    request.shard = shard;
+    request.epoch = epoch;
+    request.copy = number_;
+    request.op = op_;
+    request.part = part;
+    request.parts = parts_;
     const size_t begin = part * kPartBytes;
-    const size_t size = std::min(kPartBytes, image->size() - begin);
-    request.bytes = std::as_bytes(std::span(*image).subspan(begin, size));
-    const auto done = [self = shared_from_this(), image, part](const Status& status) {
+    const size_t size = std::min(kPartBytes, image_.size() - begin);
+    request.bytes = std::as_bytes(std::span(image_).subspan(begin, size));
+    const auto done = [self = shared_from_this(), part](const Status& status) {
       self->on_part(part, status);
     };
-    if (target_->port) return target_->port->install(request, done);
-    done(error(Code::kUnavailable, "there is no way to server {}", target_->id));
+    if (target->port) return target->port->install(request, done);
+    done(error(Code::kUnavailable, "there is no way to server {}", target->id));
   }
 
   void on_part(uint32_t part, const Status& status) {
@@ -137,46 +122,42 @@ class Server::Copy : public std::enable_shared_from_this<Copy> {
     }
     if (!all) return send_parts();
     const Status begun = server->catch_up(
-        call_.shards[shard_], link_,
+        shard, link,
         [self = shared_from_this()](const Status& reached) { self->on_caught_up(reached); });
     if (!begun.is_ok()) end(begun);
   }
 
+  // Another copy may begin at the end of this one: not inside the call that acknowledges.
   void on_caught_up(const Status& status) {
-    if (!status.is_ok()) return end(status);
     const auto server = server_.lock();
     if (!server) return;
-    {
-      const std::lock_guard lock(mutex_);
-      ++shard_;
-      image_.reset();
-    }
-    if (server->options_.executor == nullptr) return next_shard();
-    server->options_.executor->post(0, [self = shared_from_this()] { self->next_shard(); });
+    Executor* executor = server->options_.executor;
+    if (!status.is_ok() || executor == nullptr) return end(status);
+    executor->post(0, [self = shared_from_this()] { self->end(Status::ok()); });
   }
 
   const std::weak_ptr<Server> server_;
-  const AdminCall call_;
-  const PeerPtr target_;
-  std::mutex mutex_;
-  size_t shard_ = 0;  // in the call; guarded by mutex_, as is the rest
-  std::shared_ptr<const std::string> image_;
-  uint32_t link_ = 0, parts_ = 0, next_ = 0, arrived_ = 0, under_way_ = 0;
+  // Written before the first part is sent, read from then on.
+  std::string image_;
+  uint32_t parts_ = 0;
   uint64_t op_ = 0, number_ = 0;
+
+  std::mutex mutex_;
+  uint32_t next_ = 0, arrived_ = 0, under_way_ = 0;  // parts; guarded by mutex_, as is the rest
   TimeNs moved_ns_ = 0;
   bool ended_ = false;
 };
 
-Result<std::string> Server::begin_copy(const AdminCall& call, size_t i, const PeerPtr& target,
+Result<std::string> Server::begin_copy(ShardId shard, ShardEpoch epoch, const PeerPtr& target,
                                        uint32_t* link, uint64_t* op) {
   kill_point(KillPoint::kCopyBegin);
-  ShardSlot& slot = *slots_[call.shards[i]];
+  ShardSlot& slot = *slots_[shard];
   ShardImage image;
   {
     const std::lock_guard lock(slot.mutex);
-    FLUX_RETURN_IF_ERROR(check_primary(slot, call.epochs[i], true, replicator_.now_ns()));
+    FLUX_RETURN_IF_ERROR(check_primary(slot, epoch, true, replicator_.now_ns()));
     if (slot.backup.peer && slot.backup.peer->id == target->id)
-      return invalid("shard {}: server {} is its backup already", call.shards[i], target->id);
+      return invalid("shard {}: server {} is its backup already", shard, target->id);
     image = image_of(&slot);
     slot.learner = {target, replicator_.new_link(), 0};
     *link = slot.learner.link;
@@ -205,27 +186,29 @@ Status Server::catch_up(ShardId shard, uint32_t link, Done done) {
 
 void Server::copy(const AdminCall& call, ServerId target, const std::string& address, States done) {
   Status status = check_call(call, true);
+  if (status.is_ok() && call.shards.size() != 1)
+    status = invalid("a copy of {} shards; each has its own call", call.shards.size());
   if (status.is_ok() && (target == kNoServer || target == self()))
     status = invalid("a copy to server {}, which is this one", target);
   if (!status.is_ok()) return done(status);
   const PeerPtr peer = replicator_.peer(target, address);
-  std::shared_ptr<Copy> copy;
-  std::vector<std::shared_ptr<Copy>> former;
+  const auto copy =
+      std::make_shared<Copy>(shared_from_this(), call.shards[0], call.epochs[0], peer);
+  std::shared_ptr<Copy> former;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& known : copies_) {
-      if (known->target() == peer && known->call().shards == call.shards &&
-          known->call().epochs == call.epochs) {
-        known->askers.push_back(std::move(done));
-        return;
-      }
-      if (known->is_about(call)) former.push_back(known);
+    const auto known = std::find_if(copies_.begin(), copies_.end(),
+                                    [&](const auto& c) { return c->shard == copy->shard; });
+    if (known != copies_.end()) {
+      former = *known;
+      if (former->target == peer && former->epoch == copy->epoch)
+        return former->askers.push_back(std::move(done));
+      copies_.erase(known);
     }
-    copy = std::make_shared<Copy>(shared_from_this(), call, peer);
     copy->askers.push_back(std::move(done));
     copies_.push_back(copy);
   }
-  for (const auto& one : former) one->end(error(Code::kStale, "another copy was asked for since"));
+  if (former) former->end(error(Code::kStale, "another copy was asked for since"));
   begin_copies();
 }
 
@@ -235,26 +218,25 @@ void Server::begin_copies() {
     const std::lock_guard lock(mutex_);
     std::map<PeerPtr, uint32_t> under_way;
     for (const auto& copy : copies_)
-      if (copy->begun) ++under_way[copy->target()];
+      if (copy->begun) ++under_way[copy->target];
     for (const auto& copy : copies_) {
-      if (copy->begun || under_way[copy->target()] == kCopiesUnderWay) continue;
+      if (copy->begun || under_way[copy->target] == kCopiesUnderWay) continue;
       copy->begun = true;
-      ++under_way[copy->target()];
+      ++under_way[copy->target];
       due.push_back(copy);
     }
   }
-  for (const auto& copy : due) copy->next_shard();
+  for (const auto& copy : due) copy->begin();
 }
 
 void Server::end_copy(const std::shared_ptr<Copy>& copy, const Status& status) {
   kill_point(KillPoint::kCopyEnd);
-  const AdminCall& call = copy->call();
-  std::vector<ShardState> states;
-  for (const ShardId id : call.shards) {
-    const std::lock_guard lock(slots_[id]->mutex);
-    if (!status.is_ok() && slots_[id]->learner.peer == copy->target())
-      slots_[id]->learner = Follower();
-    states.push_back(state_of(*slots_[id]));
+  ShardState state;
+  {
+    ShardSlot& slot = *slots_[copy->shard];
+    const std::lock_guard lock(slot.mutex);
+    if (!status.is_ok() && slot.learner.link == copy->link) slot.learner = Follower();
+    state = state_of(slot);
   }
   std::vector<States> askers;
   {
@@ -264,7 +246,7 @@ void Server::end_copy(const std::shared_ptr<Copy>& copy, const Status& status) {
   }
   for (const States& done : askers) {
     if (status.is_ok())
-      done(states);
+      done(std::vector{state});
     else
       done(status);
   }

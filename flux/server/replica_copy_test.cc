@@ -11,11 +11,21 @@ namespace {
 
 const std::vector<ShardId> kAll = TestCluster::every_shard();
 
+// In one part; `bytes` is the image.
+InstallRequest whole_copy(const Server& from, ShardId shard, const std::string& bytes) {
+  InstallRequest request;
+  request.incarnation = kLife;
+  request.shard = shard;
+  request.epoch = {1, 1};
+  request.copy = 50;
+  request.op = from.state(shard).op;
+  request.bytes = std::as_bytes(std::span(bytes));
+  return request;
+}
+
 TEST(ReplicaCopy, CopiesThatCannotBeUsed) {
   TestCluster cluster;
-  cluster.add(TestCluster::all(ReplicaRole::kPrimary));
-  cluster.add({});
-  cluster.open(0);
+  cluster.add_alone();
   Server* primary = cluster.servers[0].get();
   Server* other = cluster.servers[1].get();
   Pushed(1, 0, *primary).send(primary);
@@ -25,13 +35,7 @@ TEST(ReplicaCopy, CopiesThatCannotBeUsed) {
     other->install(request, [&](const Status& s) { status = s; });
     return status.code();
   };
-  InstallRequest whole;
-  whole.incarnation = kLife;
-  whole.shard = 2;
-  whole.epoch = {1, 1};
-  whole.copy = 50;
-  whole.op = primary->state(2).op;
-  whole.bytes = std::as_bytes(std::span(bytes));
+  const InstallRequest whole = whole_copy(*primary, 2, bytes);
   InstallRequest bad = whole;
   bad.part = 1;
   EXPECT_EQ(install(bad), Code::kInvalid);
@@ -82,21 +86,13 @@ TEST(ReplicaCopy, CopiesThatCannotBeUsed) {
 // message: none is answered unless the receiver answers as soon as it refuses anything.
 TEST(ReplicaCopy, AMessageThatIsRefusedInPartIsAnsweredAtOnce) {
   TestCluster cluster;
-  cluster.add(TestCluster::all(ReplicaRole::kPrimary));
-  cluster.add({});
-  cluster.open(0);
+  cluster.add_alone();
   Server* primary = cluster.servers[0].get();
   Server* other = cluster.servers[1].get();
   const auto install = [&](ShardId shard) {
     const std::string bytes = encode_shard(primary->image(shard));
-    InstallRequest whole;
-    whole.incarnation = kLife;
-    whole.shard = shard;
-    whole.epoch = {1, 1};
-    whole.copy = 50;
-    whole.op = primary->state(shard).op;
-    whole.bytes = std::as_bytes(std::span(bytes));
-    other->install(whole, [&](const Status& status) { EXPECT_TRUE(status.is_ok()); });
+    other->install(whole_copy(*primary, shard, bytes),
+                   [&](const Status& status) { EXPECT_TRUE(status.is_ok()); });
   };
   install(3);
   const uint64_t head = primary->state(3).op;
@@ -130,13 +126,11 @@ TEST(ReplicaCopy, AMessageThatIsRefusedInPartIsAnsweredAtOnce) {
 TEST(ReplicaCopy, ACopyToNobodyEnds) {
   TestCluster cluster;
   cluster.faults.delay_max = kMillisecond;
-  cluster.add(TestCluster::all(ReplicaRole::kPrimary));
-  cluster.add({});
-  cluster.open(0);
+  cluster.add_alone();
   Server* primary = cluster.servers[0].get();
   cluster.kill(1);
   std::optional<Status> end;
-  primary->copy(primary->primaries(), 1, "1", [&](const auto& r) { end = r.status(); });
+  copy_all(primary, primary->primaries(), 1, "1", [&](const Status& s) { end = s; });
   for (int i = 0; i < 40 && !end; ++i) {
     primary->heard_coordinator();
     cluster.clock.run_for(kSecond);
@@ -147,12 +141,15 @@ TEST(ReplicaCopy, ACopyToNobodyEnds) {
   push.send(primary);
   EXPECT_TRUE(push.replicated());
   EXPECT_EQ(primary->forwards_open(), 0U) << "nobody follows any more";
-  primary->copy(primary->primaries(), 0, "0", [&](const auto& r) { end = r.status(); });
+  copy_all(primary, primary->primaries(), 0, "0", [&](const Status& s) { end = s; });
   EXPECT_EQ(end->code(), Code::kInvalid) << "to itself";
-  AdminCall wrong = primary->primaries();
-  wrong.epochs[0].n += 1;
-  primary->copy(wrong, 1, "1", [&](const auto& r) { end = r.status(); });
-  EXPECT_EQ(end->code(), Code::kStale);
+  const auto copy = [&](const AdminCall& call) {
+    primary->copy(call, 1, "1", [&](const auto& r) { end = r.status(); });
+    return end->code();
+  };
+  EXPECT_EQ(copy(primary->primaries()), Code::kInvalid) << "more than one shard";
+  EXPECT_EQ(copy({kLife, 1, {}, {}}), Code::kInvalid) << "none";
+  EXPECT_EQ(copy({kLife, 1, {2}, {{1, 2}}}), Code::kStale) << "another epoch";
 }
 
 // A step is poured on the primary and forwarded as the merged push that it is.

@@ -108,7 +108,7 @@ TEST(ReplicaRules, AForwardOfAnOlderEpochMakesThePrimaryStepDown) {
   push.send(now);
   ASSERT_TRUE(old->assign(TestCluster::all(ReplicaRole::kNone, kNoServer, {1, 2})).is_ok());
   bool copied = false;
-  now->copy(now->primaries(), 0, "0", [&](const auto& r) { copied = r.is_ok(); });
+  copy_all(now, now->primaries(), 0, "0", [&](const Status& s) { copied = s.is_ok(); });
   ASSERT_TRUE(cluster.clock.run_until([&] { return copied; }));
   EXPECT_TRUE(equal_replicas(*old, *now, kAll));
 }

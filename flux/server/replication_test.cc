@@ -199,15 +199,14 @@ TEST_P(Chaos, CopyAttachSwitch) {
     }
   };
   load(10, first);
-  std::optional<Result<std::vector<ShardState>>> copied;
+  std::optional<Status> copied;
   for (int i = 0; i < 2; ++i)  // asked twice: once done
-    first->copy(first->primaries(), 1, "1",
-                [&](Result<std::vector<ShardState>> r) { copied.emplace(std::move(r)); });
+    copy_all(first, first->primaries(), 1, "1", [&](const Status& status) { copied = status; });
   while (!copied && cluster.clock.now_ns() < 600 * kSecond) {
     load(1, first);
     cluster.clock.run_for(5 * kMillisecond);
   }
-  ASSERT_TRUE(copied && copied->is_ok()) << copied->status().message();
+  ASSERT_TRUE(copied && copied->is_ok()) << copied->message();
   for (const ShardId id : kAll) {
     EXPECT_EQ(second->state(id).role, ReplicaRole::kLearner);
     EXPECT_TRUE(second->state(id).complete);

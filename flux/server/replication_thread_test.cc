@@ -206,8 +206,8 @@ TEST_F(ThreadedPair, ReplicasAreEqualAndRolesChangeBesidePushes) {
   std::atomic<int> copied{0};
   while (copied != 1 && steady_now_ns() < deadline) {
     copied = 0;
-    servers_[0]->copy(servers_[0]->primaries(), 1, "1",
-                      [&](const auto& r) { copied = r.is_ok() ? 1 : 2; });
+    copy_all(servers_[0].get(), servers_[0]->primaries(), 1, "1",
+             [&](const Status& status) { copied = status.is_ok() ? 1 : 2; });
     ASSERT_TRUE(wait_for([&] { return copied != 0; }));
   }
   ASSERT_TRUE(servers_[0]->assign(all(ReplicaRole::kPrimary, 1, {1, 3})).is_ok());

@@ -379,16 +379,14 @@ TEST_F(Chains, APromotedBackupWritesWhole) {
 // A copy of the shard's rows knows no save of them.
 TEST_F(Chains, AMovedShardWritesWhole) {
   TestCluster cluster;
-  cluster.add(TestCluster::all(ReplicaRole::kPrimary), options_);
-  cluster.add(Assignments(), options_);
-  cluster.open(0);
+  cluster.add_alone(options_);
   Pushed first(0, 0, *cluster.servers[0], 200);
   first.send(cluster.servers[0].get());
   server_ = cluster.servers[0];
   commit(save(server_.get(), 0));
   std::optional<Status> copied;
-  server_->copy(server_->primaries(), 1, "1",
-                [&](const Result<std::vector<ShardState>>& states) { copied = states.status(); });
+  copy_all(server_.get(), server_->primaries(), 1, "1",
+           [&](const Status& status) { copied = status; });
   ASSERT_TRUE(cluster.clock.run_until([&] { return copied.has_value(); }));
   ASSERT_TRUE(copied->is_ok()) << copied->message();
   cluster.servers[0]->assign(TestCluster::all(ReplicaRole::kPrimary, 1, {1, 2})).value();

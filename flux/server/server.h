@@ -294,7 +294,7 @@ class Server final : public ServerPort,
   void settle_changes(Changes* changes);
 
   // copy.cc
-  Result<std::string> begin_copy(const AdminCall& call, size_t i, const PeerPtr& target,
+  Result<std::string> begin_copy(ShardId shard, ShardEpoch epoch, const PeerPtr& target,
                                  uint32_t* link, uint64_t* op);
   Status catch_up(ShardId shard, uint32_t link, Done done);
   void begin_copies();

@@ -162,10 +162,12 @@ class ReplicatedService : public testing::Test {
                 }).is_ok());
   }
   void attach() {
-    const auto copied = wait<States>([&](auto done) {
-      admins_[0]->copy(call({1, 1}), 1, addresses_[1], std::move(done));
-    });
-    ASSERT_TRUE(copied.is_ok()) << copied.status().message();
+    for (const ShardId shard : every_shard()) {
+      const auto copied = wait<States>([&](auto done) {
+        admins_[0]->copy({kLife, 1, {shard}, {{1, 1}}}, 1, addresses_[1], std::move(done));
+      });
+      ASSERT_TRUE(copied.is_ok()) << copied.status().message();
+    }
     assign(0, places({1, 2}, ReplicaRole::kPrimary, 1));
     assign(1, places({1, 2}, ReplicaRole::kBackup, kNoServer));
   }

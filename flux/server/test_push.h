@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "flux/base/check.h"
@@ -65,6 +68,31 @@ inline std::vector<uint32_t> marked(const Server& server, const BlockId& section
 }
 inline Status void_member(Server* server, uint64_t round, const BlockId& block) {
   return server->void_member(server->primaries(), round, block);
+}
+// Every shard that `call` names, to a server; answered when all are, with a failure if there was
+// one.
+inline void copy_all(Server* server, const AdminCall& call, ServerId target,
+                     const std::string& address, const std::function<void(const Status&)>& done) {
+  struct Answers {
+    std::mutex mutex;
+    size_t left = 0;
+    Status failure;
+  };
+  const auto answers = std::make_shared<Answers>();
+  answers->left = call.shards.size();
+  for (size_t i = 0; i < call.shards.size(); ++i) {
+    const AdminCall one{call.incarnation, call.term, {call.shards[i]}, {call.epochs[i]}};
+    server->copy(one, target, address, [answers, done](const Result<std::vector<ShardState>>& r) {
+      Status failure;
+      {
+        const std::lock_guard lock(answers->mutex);
+        if (!r.is_ok()) answers->failure = r.status();
+        if (--answers->left > 0) return;
+        failure = answers->failure;
+      }
+      done(failure);
+    });
+  }
 }
 
 // With pass 0 open.

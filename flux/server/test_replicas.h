@@ -61,6 +61,12 @@ class TestCluster {
     add(all(ReplicaRole::kBackup), from);
     open(0);
   }
+  // Server 0 leads alone, 1 has nothing; pass 0 is open.
+  void add_alone(const ServerOptions& from = test_options()) {
+    add(all(ReplicaRole::kPrimary), from);
+    add({}, from);
+    open(0);
+  }
   void open(ServerId i) {
     std::optional<Status> status;
     servers[i]->open_pass(servers[i]->primaries(), 0, kGeometry,

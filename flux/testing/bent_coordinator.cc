@@ -34,6 +34,7 @@ void BentJob::check_hints(const LeaseRequest& request) const {
 
 void BentJob::lease(LeaseRequest request, std::function<void(Result<LeaseAnswer>)> done) {
   check_hints(request);
+  if (bent_->bug == ClusterBug::kRefusalsLost) request.refused.clear();
   add_lie(&request);
   bent_->hinted.insert(request.applied.begin(), request.applied.end());
   inner_->lease(std::move(request), [this, done = std::move(done)](Result<LeaseAnswer> answer) {
@@ -108,7 +109,8 @@ std::set<BatchId> logged_skips(Files* disk, const std::string& log) {
 
 void BentAdmin::mark(AdminCall call, uint64_t geometry, std::vector<BatchId> ids, Verdict verdict,
                      Done done) {
-  const std::set<BatchId> decided = logged_skips(bent_->disk, bent_->log);
+  std::set<BatchId>& decided = bent_->facts->decided;
+  decided.merge(logged_skips(bent_->disk, bent_->log));
   for (const BatchId& id : ids)
     if (!decided.contains(id))
       bent_->facts->fail(to_string(id) + " is marked before the verdict is logged");
@@ -161,6 +163,15 @@ void BentAdmin::bend(Bent* bent, const std::string& folder, SavedShard* saved) {
     }
   }
   bent->saved[saved->shard] = now;
+}
+
+Status ShadowFiles::write_atomic(const std::string& path, std::string_view content) {
+  if (bent_->bug != ClusterBug::kSkippedAsApplied || !path.ends_with("/manifest.json"))
+    return inner_->write_atomic(path, content);
+  auto manifest = decode_manifest(path, std::string(content));
+  if (!manifest.is_ok()) return manifest.status();
+  for (ClosedPass& pass : manifest.value().closed) pass.skipped_examples = 0;
+  return inner_->write_atomic(path, encode_manifest(manifest.value()));
 }
 
 Result<std::string> ShadowFiles::read(const std::string& path, uint64_t bytes_max) {

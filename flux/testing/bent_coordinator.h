@@ -64,6 +64,7 @@ class BentJob final : public JobPort {
   }
   void leave(LeaseRequest last, WorkerReport report, Status why,
              std::function<void(Status)> done) override {
+    if (bent_->bug == ClusterBug::kRefusalsLost) last.refused.clear();
     inner_->leave(std::move(last), std::move(report), std::move(why), std::move(done));
   }
 
@@ -147,9 +148,7 @@ class BlindElection final : public Election {
 class ShadowFiles final : public Files {
  public:
   ShadowFiles(Files* inner, Bent* bent) : inner_(inner), bent_(bent) {}
-  Status write_atomic(const std::string& path, std::string_view content) override {
-    return inner_->write_atomic(path, content);
-  }
+  Status write_atomic(const std::string& path, std::string_view content) override;
   Status write_synced(const std::string& path, std::string_view content) override {
     return inner_->write_synced(path, content);
   }

@@ -48,6 +48,10 @@ const char* cluster_bug_name(ClusterBug bug) {
       return "ledger-not-copied";
     case ClusterBug::kUnsyncedFiles:
       return "unsynced-files";
+    case ClusterBug::kSkippedAsApplied:
+      return "skipped-as-applied";
+    case ClusterBug::kRefusalsLost:
+      return "refusals-lost";
   }
   return "unknown";
 }

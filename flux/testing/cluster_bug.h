@@ -32,8 +32,10 @@ enum class ClusterBug : uint8_t {
   kPrunedEarly,          // ledgers forget a pass before its manifest is committed
   kLedgerNotCopied,      // a copied shard has the rows but not the ledger
   kUnsyncedFiles,        // a manifest names files that were never made durable
+  kSkippedAsApplied,     // a batch that is set aside counts as applied
+  kRefusalsLost,         // nobody counts that a worker could not train a batch
 };
-constexpr uint32_t kClusterBugs = 22;  // kNone among them
+constexpr uint32_t kClusterBugs = 24;  // kNone among them
 
 // "ack-before-apply"; the words of `flux sim --bug`.
 const char* cluster_bug_name(ClusterBug bug);

@@ -20,6 +20,15 @@ SimPass draw_pass(Random* random, uint32_t pass) {
   return out;
 }
 
+// Few: whoever meets a deadly record dies, and each needs some deaths until it is set aside.
+SimFlaws draw_flaws(Random* random, uint64_t records) {
+  SimFlaws flaws;
+  const uint32_t bad = random->chance(0.15) ? between(random, 1, 2) : 0;
+  for (uint32_t i = 0; i < bad; ++i) flaws.not_finite.insert(random->below(records));
+  if (random->chance(0.08)) flaws.deadly.insert(random->below(records));
+  return flaws;
+}
+
 NetFaults draw_net(Random* random) {
   NetFaults net;
   if (random->chance(0.2)) return net;  // a good network
@@ -68,6 +77,9 @@ ClusterPlan draw_cluster_plan(Random* random) {
   plan.kill_coordinator = random->chance(0.4) ? between(random, 1, 3) : 0;
   plan.stop_job = random->chance(0.2) ? 1 : 0;
   plan.lie = random->chance(0.3) ? 1 : 0;
+  plan.jump_clock = random->chance(0.3) ? between(random, 1, 3) : 0;
+  plan.drift_clock = random->chance(0.3) ? 1 : 0;
+  for (SimPass& pass : plan.passes) pass.flaws = draw_flaws(random, sim_geometry(pass).records());
   return plan;
 }
 
@@ -75,8 +87,9 @@ std::string to_string(const ClusterPlan& plan) {
   std::string lanes, passes;
   for (const uint32_t n : plan.lanes) lanes += (lanes.empty() ? "" : "+") + std::to_string(n);
   for (const SimPass& p : plan.passes)
-    passes += fmt::format("{}{} examples in {} blocks, batch {}", passes.empty() ? "" : "; ",
-                          sim_geometry(p).records(), p.blocks, p.batch_size);
+    passes += fmt::format("{}{} examples in {} blocks, batch {}, {} not finite, {} deadly",
+                          passes.empty() ? "" : "; ", sim_geometry(p).records(), p.blocks,
+                          p.batch_size, p.flaws.not_finite.size(), p.flaws.deadly.size());
   return fmt::format(
       "{} server(s), {} replica(s), workers of {} lanes, {} shards, {}, {} pass(es) x {} epoch(s) "
       "({}), "

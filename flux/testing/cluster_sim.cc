@@ -59,6 +59,8 @@ class Cluster {
     result_.duplicates = context_.facts.duplicates;
     result_.partials = context_.facts.partials;
     result_.refused = context_.facts.refused;
+    result_.poisoned = context_.facts.poisoned;
+    result_.skipped = context_.audit.skipped();
     result_.acknowledged = context_.facts.replicas.told();
     result_.backups = context_.facts.replicas.backups_seen();
     result_.trace_hash = context_.world.trace_hash();
@@ -136,6 +138,9 @@ class Cluster {
     if (!status.is_ok()) check_reason(status);
     if (status.is_ok() && outcome.complete) {
       check_complete();
+      const std::string wrong = context_.audit.check_accounts(outcome.passes, outcome.totals,
+                                                              outcome.last.batches_skipped);
+      if (!wrong.empty()) fail("the job is complete, but " + wrong);
       complete_ = true;
     } else {
       failed_ = true;
@@ -197,6 +202,7 @@ class Cluster {
   // What only the log knew is forgotten: with servers out of reach older replicas may win.
   void lose_log() {
     context_.world.tell("the coordinator's log is deleted");
+    read_decisions();
     const Status removed = context_.eye.remove_all(kDecisionLog);
     (void)removed;  // it may not exist yet
     context_.facts.replicas.rolled_back_all();
@@ -302,7 +308,8 @@ class Cluster {
         p.kill_worker,  p.leave_worker,     p.pause_worker, p.isolate_worker,
         p.kill_server,  p.kill_coordinator, p.stop_job,     1,
         p.pause_server, p.isolate_server,   p.cut,          p.power_cut,
-        p.drain,        p.add_server,       p.move};
+        p.drain,        p.add_server,       p.move,         p.jump_clock,
+        p.drift_clock};
     uint32_t sum = 0;
     for (const uint32_t w : weights) sum += w;
     uint64_t pick = random().below(sum);
@@ -356,6 +363,10 @@ class Cluster {
       case 10:
         cut();
         break;
+      case 15:
+      case 16:
+        change_clock(deed == 15);
+        break;
       default:
         do_server_deed(deed, until);
     }
@@ -391,6 +402,23 @@ class Cluster {
     if (!server || complete_) return;
     context_.world.tell(server->name() + " is killed");
     server->node()->kill();
+  }
+  // Of any process: forward by seconds, seldom by minutes; or it runs at another rate.
+  void change_clock(bool jumps) {
+    std::vector<SimProcess*> all;
+    if (coordinator_) all.push_back(coordinator_.get());
+    for (const auto& server : servers_)
+      if (server) all.push_back(server.get());
+    for (const auto& worker : workers_) all.push_back(worker.get());
+    if (all.empty()) return;
+    SimProcess* one = all[random().below(all.size())];
+    if (!jumps) return one->node()->drift_clock(0.8 + random().uniform() * 0.5);
+    ++result_.jumps;
+    const TimeNs by =
+        context_.world.draw(kMillisecond, random().chance(0.1) ? 300 * kSecond : 20 * kSecond);
+    context_.world.tell(
+        fmt::format("the clock of {} jumps by {} ms", one->name(), by / kMillisecond));
+    one->node()->jump_clock(by);
   }
   // One way or both, between any two.
   void cut() {
@@ -435,7 +463,10 @@ class Cluster {
   }
 
   // --- the audit ---
-  void read_decisions() { context_.audit.set_skipped(logged_skips(&context_.eye, kDecisionLog)); }
+  void read_decisions() {
+    context_.facts.decided.merge(logged_skips(&context_.eye, kDecisionLog));
+    context_.audit.add_skipped(context_.facts.decided);
+  }
   void written(const std::string& path) {
     if (!path.ends_with("/manifest.json")) return;
     ++result_.checkpoints;

@@ -3,7 +3,8 @@
 //
 // The seed draws the cluster, the job and the faults: messages lost, doubled, delayed; connections
 // that break; processes that die (also inside a write), pause, are cut off, come back; workers that
-// leave; a disk that fails; false hints. A job that ends with a reason is started again, as a
+// leave; a disk that fails; false hints; clocks that jump forward and drift; records that are no
+// numbers or kill whoever reads them. A job that ends with a reason is started again, as a
 // person would, and goes on from the newest checkpoint. Audited: every answer against the shard's
 // ledger when it is given, every committed checkpoint when it appears, and at the end that every
 // example counts exactly once per epoch on every shard, that the job ended within a bound once the
@@ -30,6 +31,9 @@ struct ClusterSimResult {
   uint64_t crashes = 0;  // of any process
   uint64_t lives = 0;    // starts of the coordinator
   uint64_t power_cuts = 0;
+  uint64_t jumps = 0;                                  // of clocks
+  uint64_t poisoned = 0;                               // deaths of workers by a deadly record
+  uint64_t skipped = 0;                                // batches set aside
   uint64_t acknowledged = 0;                           // told to be replicated
   uint64_t backups = 0;                                // replicas compared with their primary
   uint64_t checkpoints = 0;                            // manifests committed and audited

@@ -30,6 +30,40 @@ struct TestWorker {
   uint64_t trained = 0;
 };
 
+// The machine's files, but this folder is never empty: somebody writes into it all the time.
+class BusyFolder final : public Files {
+ public:
+  explicit BusyFolder(std::string path) : path_(std::move(path)) {}
+  Status write_atomic(const std::string& path, std::string_view content) override {
+    return real_files().write_atomic(path, content);
+  }
+  Status write_synced(const std::string& path, std::string_view content) override {
+    return real_files().write_synced(path, content);
+  }
+  Status create_exclusive(const std::string& path, std::string_view content) override {
+    return real_files().create_exclusive(path, content);
+  }
+  Status append_synced(const std::string& path, std::string_view content) override {
+    return real_files().append_synced(path, content);
+  }
+  Result<std::string> read(const std::string& path, uint64_t bytes_max) override {
+    return real_files().read(path, bytes_max);
+  }
+  Status make_folders(const std::string& path) override { return real_files().make_folders(path); }
+  Status sync_folder(const std::string& path) override { return real_files().sync_folder(path); }
+  bool exists(const std::string& path) override { return real_files().exists(path); }
+  std::vector<std::string> list(const std::string& folder) override {
+    return real_files().list(folder);
+  }
+  Status remove_all(const std::string& path) override {
+    if (path == path_) return error(Code::kUnavailable, "cannot remove {}: not empty", path);
+    return real_files().remove_all(path);
+  }
+
+ private:
+  std::string path_;
+};
+
 class World : public JobEvents {
  public:
   explicit World(uint64_t seed = 1) : random(seed) {
@@ -60,7 +94,7 @@ class World : public JobEvents {
     master_clock = std::make_unique<ProcessClock>(&clock);
     clocks.push_back(master_clock->alive);
     master = std::make_unique<JobMaster>(
-        plan, options, master_clock.get(), master_clock.get(), &real_files(),
+        plan, options, master_clock.get(), master_clock.get(), files,
         [this](const std::string& address) -> std::shared_ptr<ServerAdminPort> {
           TestServer* server = servers.at(address);
           return server == nullptr ? nullptr : server->admin;
@@ -297,6 +331,7 @@ class World : public JobEvents {
   TestServers servers{&clock};
   std::unique_ptr<ProcessClock> master_clock;
   std::vector<std::shared_ptr<bool>> clocks;
+  Files* files = &real_files();
   std::unique_ptr<JobMaster> master;
   std::vector<TestWorker> workers;
   ClusterMap map;
@@ -415,6 +450,22 @@ TEST(JobFailover, ACoordinatorThatComesBackAdoptsWhatServersHave) {
     EXPECT_TRUE(world.outcome->last.taken_over);
     EXPECT_LE(world.trained(), world.all_batches() + 4) << world.said;
   }
+}
+
+// The coordinator was killed during a save: servers write files of it still.
+TEST(JobFailover, AnUnfinishedCheckpointThatCannotBeRemovedIsNoReasonToEnd) {
+  World world;
+  world.blocks = 60;
+  world.start(3, 2);
+  ASSERT_TRUE(world.run_until([&] { return world.training() && world.trained() > 20; }));
+  world.kill_master();
+  const std::string unfinished = world.plan.output + "/checkpoints/000777";
+  ASSERT_TRUE(real_files().make_folders(unfinished).is_ok());
+  BusyFolder files(unfinished);
+  world.files = &files;
+  world.start_master();
+  world.expect_exactly_once();
+  EXPECT_NE(world.said.find("000777: not empty"), std::string::npos) << world.said;
 }
 
 TEST(JobFailover, ADrainedServerEndsEmptyAndMayGo) {

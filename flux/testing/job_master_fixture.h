@@ -179,6 +179,28 @@ class JobMasterTest : public testing::Test, public JobEvents {
     clock_.advance(kSecond);
     return trained;
   }
+  // One worker after the other, each of which dies of a batch; returns how many did.
+  int train_with_poison(const BatchId& poison) {
+    std::vector<BatchId> done;
+    int deaths = 0;
+    WorkerId w = join("w", boot_);
+    for (uint64_t i = 0; i < 400 && !outcome_; ++i) {
+      keep_alive();
+      const auto answer = lease(w, done);
+      done.clear();
+      if (!answer.is_ok() || answer.value().kind != LeaseAnswer::Kind::kBlock) continue;
+      const auto ids = batches(answer.value().lease);
+      if (std::find(ids.begin(), ids.end(), poison) == ids.end()) {
+        done = train(answer.value());
+        continue;
+      }
+      ++deaths;
+      master_->worker_gone("w", boot_, "killed by signal 11");
+      w = join("w", ++boot_);
+    }
+    pass_time(options_.leave_deadline_ns + kSecond);  // it does not say goodbye
+    return deaths;
+  }
   bool ended_well() const { return outcome_ && outcome_->status.is_ok(); }
 
   JobPlan plan_;

@@ -87,25 +87,7 @@ TEST_F(JobMasterTest, ABatchOnWhichWorkersDieAloneIsSkippedAndThatStays) {
   blocks_ = 2;
   begin();
   const BatchId poison{{0, 0, 0, 1}, 1, 2};
-  std::vector<BatchId> done;
-  int deaths = 0;
-  WorkerId w = join("w", 1);
-  for (uint64_t i = 0; i < 400 && !outcome_; ++i) {
-    keep_alive();
-    const auto answer = lease(w, done);
-    done.clear();
-    if (!answer.is_ok() || answer.value().kind != LeaseAnswer::Kind::kBlock) continue;
-    const auto ids = batches(answer.value().lease);
-    if (std::find(ids.begin(), ids.end(), poison) == ids.end()) {
-      done = train(answer.value());
-      continue;
-    }
-    ++deaths;
-    master_->worker_gone("w", i == 0 ? 1 : boot_, "killed by signal 11");
-    boot_ = i + 2;
-    w = join("w", boot_);
-  }
-  pass_time(options_.leave_deadline_ns + kSecond);  // it does not say goodbye
+  const int deaths = train_with_poison(poison);
   ASSERT_TRUE(ended_well()) << said_;
   EXPECT_EQ(deaths, 2 + 3);
   EXPECT_EQ(outcome_->passes[0].skipped_examples, 10U);
@@ -115,6 +97,31 @@ TEST_F(JobMasterTest, ABatchOnWhichWorkersDieAloneIsSkippedAndThatStays) {
   EXPECT_EQ(std::count_if(log.value().begin(), log.value().end(),
                           [&](const Decision& d) { return d.batch == poison; }),
             1);
+}
+
+// A shard has a mark of the batch, so somebody may have trained it: it gets a second chance. But it
+// was the verdict of a coordinator whose log is gone; there is no third.
+TEST_F(JobMasterTest, AMarkOnOneShardDoesNotLetABatchKillForEver) {
+  blocks_ = 2;
+  begin();
+  const BatchId poison{{0, 0, 0, 1}, 1, 2};
+  ClusterMap map;
+  master_->map([&](const Result<ClusterMap>& m) { map = m.value(); });
+  AdminCall call;
+  call.incarnation = master_->status().incarnation;
+  call.term = map.route.epoch[0].term;
+  call.shards = {0};
+  call.epochs = {map.route.epoch[0]};
+  Status marked = invalid("no answer");
+  servers_.at(map.servers[map.route.server[0]])
+      ->admin->mark(call, make_geometry(blocks_).hash(), {poison}, Verdict::kSkipped,
+                    [&](const Status& status) { marked = status; });
+  clock_.advance(100 * kMillisecond);
+  ASSERT_TRUE(marked.is_ok()) << marked.message();
+  const int deaths = train_with_poison(poison);
+  ASSERT_TRUE(ended_well()) << said_;
+  EXPECT_GT(deaths, 2 + 3);
+  EXPECT_EQ(outcome_->passes[0].skipped_examples, 10U);
 }
 
 TEST_F(JobMasterTest, SyncGivesOneRoundToAllAndVoidsTheDead) {

@@ -6,7 +6,6 @@
 #include "flux/base/hash.h"
 #include "flux/checkpoint/store.h"
 #include "flux/storage/atomic_file.h"
-#include "flux/testing/sim_data.h"
 
 namespace flux {
 namespace {
@@ -28,14 +27,15 @@ Result<std::string> read_named(Files* files, const std::string& folder, const Fi
 }  // namespace
 
 ShardAudit::ShardAudit(std::vector<Geometry> passes, Schedule schedule, uint32_t sparse_shards,
-                       uint32_t all_shards)
+                       uint32_t all_shards, const std::vector<SimFlaws>& flaws)
     : sparse_shards_(sparse_shards), all_shards_(all_shards), schedule_(schedule) {
   for (uint32_t p = 0; p < passes.size(); ++p)
     for (uint32_t i = 0; i < schedule_.sections(); ++i)
-      add_batches(passes[p], schedule_.section(p, i));
+      add_batches(passes[p], schedule_.section(p, i), p < flaws.size() ? flaws[p] : SimFlaws());
 }
 
-void ShardAudit::add_batches(const Geometry& geometry, const BlockId& section) {
+void ShardAudit::add_batches(const Geometry& geometry, const BlockId& section,
+                             const SimFlaws& flaws) {
   for (uint32_t block = 0; block < geometry.blocks.size(); ++block) {
     const std::vector<uint32_t> order = block_order(geometry, block, section.epoch);
     const uint32_t count = geometry.batches_in(block);
@@ -48,6 +48,7 @@ void ShardAudit::add_batches(const Geometry& geometry, const BlockId& section) {
       for (uint64_t i = 0; i < known.records; ++i) {
         const uint64_t record =
             geometry.blocks[block].first_record + order[b * geometry.batch_size + i];
+        known.flawed = known.flawed || flaws.has(record);
         for (const Key key :
              {sim_own_key(section.pass, record), sim_shared_key(section.pass, record)})
           ++known.keys[shard_of(key, sparse_shards_)][key];
@@ -73,10 +74,14 @@ std::string ShardAudit::check(const ShardImage& image) const {
       return fmt::format("shard {}: {} is {}, which nobody decided", shard, to_string(batch.id),
                          verdict_name(*verdict));
     ++marked[batch.id.block.pass];
-    if (*verdict == Verdict::kSkipped) continue;
+    const bool open = batch.id.block.pass >= ledger.watermark();
+    if (batch.flawed && open && *verdict == Verdict::kApplied)
+      return fmt::format("shard {}: {} is applied, which nobody can train", shard,
+                         to_string(batch.id));
+    if (*verdict == Verdict::kSkipped || batch.flawed) continue;
     // A shard may have applied a batch before it was skipped elsewhere; the ledger of a closed pass
     // has forgotten which it was.
-    const bool unknown = decided && batch.id.block.pass < ledger.watermark();
+    const bool unknown = decided && !open;
     (unknown ? maybe_examples : examples) += batch.records;
     if (shard >= sparse_shards_) continue;
     for (const auto& [key, n] : batch.keys[shard]) (unknown ? maybe : expected)[key] += n;
@@ -132,6 +137,47 @@ std::string ShardAudit::check_complete(const ShardImage& image, uint32_t passes)
   return "";
 }
 
+std::pair<uint64_t, uint64_t> ShardAudit::skipped_examples(uint32_t pass) const {
+  uint64_t least = 0, most = 0;
+  for (const KnownBatch& batch : batches_) {
+    if (batch.id.block.pass != pass) continue;
+    if (batch.flawed) least += batch.records;
+    if (skipped_.contains(batch.id)) most += batch.records;
+  }
+  return {least, most};
+}
+
+std::string ShardAudit::check_skipped(uint32_t pass, uint64_t told) const {
+  for (const KnownBatch& batch : batches_)
+    if (batch.id.block.pass == pass && batch.flawed && !skipped_.contains(batch.id))
+      return fmt::format("pass {} is closed, but {} was never set aside", pass,
+                         to_string(batch.id));
+  const auto [least, most] = skipped_examples(pass);
+  if (told >= least && told <= most) return "";
+  return fmt::format("pass {} is closed with {} examples skipped, not {} to {}", pass, told, least,
+                     most);
+}
+
+std::string ShardAudit::check_accounts(const std::vector<ClosedPass>& closed,
+                                       const JobTotals& totals, uint64_t batches_skipped) const {
+  uint64_t expected = 0, skipped = 0, least = 0;
+  for (uint32_t p = 0; p < closed.size(); ++p) {
+    std::string wrong = check_skipped(p, closed[p].skipped_examples);
+    if (!wrong.empty()) return wrong;
+    expected += closed[p].records * closed[p].repeats;
+    skipped += closed[p].skipped_examples;
+    least += skipped_examples(p).first;
+  }
+  if (totals.has_dense && (totals.dense_examples_min < expected - skipped ||
+                           totals.dense_examples_max > expected - least))
+    return fmt::format("{} to {} examples are applied of {}, {} skipped", totals.dense_examples_min,
+                       totals.dense_examples_max, expected, skipped);
+  if (batches_skipped > skipped_.size())
+    return fmt::format("{} batches are counted as skipped, {} are", batches_skipped,
+                       skipped_.size());
+  return "";
+}
+
 std::string ShardAudit::check_checkpoint(Files* files, const std::string& folder,
                                          size_t closed) const {
   const std::string path = join_path(folder, "manifest.json");
@@ -144,6 +190,9 @@ std::string ShardAudit::check_checkpoint(Files* files, const std::string& folder
     return fmt::format("{}: {} shards of {}", path, m.shards.size(), all_shards_);
   if (m.closed.size() < closed)
     return fmt::format("{}: {} passes are closed of {}", path, m.closed.size(), closed);
+  for (uint32_t p = 0; p < m.closed.size(); ++p)
+    if (std::string wrong = check_skipped(p, m.closed[p].skipped_examples); !wrong.empty())
+      return fmt::format("{}: {}", path, wrong);
   for (const FileInfo& file : m.files)
     if (const auto read = read_named(files, folder, file); !read.is_ok())
       return read.status().message();

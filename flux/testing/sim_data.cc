@@ -1,6 +1,7 @@
 #include "flux/testing/sim_data.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "flux/base/hash.h"
 
@@ -11,10 +12,25 @@ constexpr uint64_t kRecordBytes = 10;
 constexpr uint64_t kSharedKeys = 5;
 constexpr std::string_view kName = "sim/pass-";
 
+// What all readers of a data set share.
+struct SimContent {
+  SimFlaws flaws;
+  std::function<void()> die;
+};
+
+float dense_value(uint64_t record, uint32_t pass, bool finite) {
+  if (finite) return hash_uniform(record, pass, 0) - 0.5F;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float values[] = {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity};
+  return values[hash_pair(record, pass) % 3];
+}
+
 class SimReader final : public BlockReader {
  public:
-  SimReader(const Geometry* geometry, uint32_t pass, uint32_t block, uint32_t epoch)
+  SimReader(const Geometry* geometry, std::shared_ptr<const SimContent> content, uint32_t pass,
+            uint32_t block, uint32_t epoch)
       : geometry_(geometry),
+        content_(std::move(content)),
         pass_(pass),
         block_(block),
         order_(block_order(*geometry, block, epoch)) {}
@@ -26,8 +42,13 @@ class SimReader final : public BlockReader {
     for (uint32_t i = 0; i < out->size; ++i) {
       const uint64_t record =
           geometry_->blocks[block_].first_record + order_[batch * geometry_->batch_size + i];
+      if (content_->flaws.deadly.contains(record)) {
+        if (content_->die) content_->die();
+        return error(Code::kUnavailable, "the process died of record {}", record);
+      }
       out->labels.push_back(hash_pair(record, pass_) % 2 == 0 ? 1.0F : 0.0F);
-      out->dense_values.push_back(hash_uniform(record, pass_, 0) - 0.5F);
+      out->dense_values.push_back(
+          dense_value(record, pass_, !content_->flaws.not_finite.contains(record)));
       out->keys.push_back(sim_own_key(pass_, record));
       out->keys.push_back(sim_shared_key(pass_, record));
     }
@@ -36,6 +57,7 @@ class SimReader final : public BlockReader {
 
  private:
   const Geometry* geometry_;
+  std::shared_ptr<const SimContent> content_;
   uint32_t pass_;
   uint32_t block_;
   std::vector<uint32_t> order_;
@@ -43,7 +65,10 @@ class SimReader final : public BlockReader {
 
 class SimDataset final : public Dataset {
  public:
-  SimDataset(Geometry geometry, uint32_t pass) : geometry_(std::move(geometry)), pass_(pass) {}
+  SimDataset(Geometry geometry, uint32_t pass, SimContent content)
+      : geometry_(std::move(geometry)),
+        content_(std::make_shared<const SimContent>(std::move(content))),
+        pass_(pass) {}
   const Geometry& geometry() const override { return geometry_; }
   uint32_t slots() const override { return kSimSlots; }
   uint32_t dense() const override { return kSimDense; }
@@ -51,11 +76,12 @@ class SimDataset final : public Dataset {
     if (block >= geometry_.blocks.size())
       return invalid("block {} of {}", block, geometry_.blocks.size());
     return std::unique_ptr<BlockReader>(
-        std::make_unique<SimReader>(&geometry_, pass_, block, epoch));
+        std::make_unique<SimReader>(&geometry_, content_, pass_, block, epoch));
   }
 
  private:
   Geometry geometry_;
+  std::shared_ptr<const SimContent> content_;
   uint32_t pass_;
 };
 
@@ -90,9 +116,11 @@ uint64_t sim_shared_key(uint32_t pass, uint64_t record) {
   return 1ULL << 60 | hash_pair(record, pass) % kSharedKeys;
 }
 
-Result<std::unique_ptr<Dataset>> open_sim_dataset(const Geometry& geometry) {
+Result<std::unique_ptr<Dataset>> open_sim_dataset(const Geometry& geometry, SimFlaws flaws,
+                                                  std::function<void()> die) {
   FLUX_ASSIGN_OR_RETURN(const uint32_t pass, sim_pass_of(geometry));
-  return std::unique_ptr<Dataset>(std::make_unique<SimDataset>(geometry, pass));
+  return std::unique_ptr<Dataset>(
+      std::make_unique<SimDataset>(geometry, pass, SimContent{std::move(flaws), std::move(die)}));
 }
 
 }  // namespace flux

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,13 @@ namespace flux {
 constexpr uint32_t kSimSlots = 2;
 constexpr uint32_t kSimDense = 1;
 
+// Records that cannot be trained; whatever batch has one of them is bad in every epoch.
+struct SimFlaws {
+  std::set<uint64_t> not_finite;  // the dense feature is no number
+  std::set<uint64_t> deadly;      // the process that reads it dies
+  bool has(uint64_t record) const { return not_finite.contains(record) || deadly.contains(record); }
+};
+
 struct SimPass {
   uint32_t pass = 0;
   uint32_t blocks = 1;
@@ -26,6 +35,7 @@ struct SimPass {
   uint32_t last_records = 1;  // of the last block
   uint32_t batch_size = 1;
   uint64_t shuffle_seed = 0;
+  SimFlaws flaws = {};
 };
 
 Geometry sim_geometry(const SimPass& pass);
@@ -36,6 +46,8 @@ Result<uint32_t> sim_pass_of(const Geometry& geometry);
 uint64_t sim_own_key(uint32_t pass, uint64_t record);
 uint64_t sim_shared_key(uint32_t pass, uint64_t record);
 
-Result<std::unique_ptr<Dataset>> open_sim_dataset(const Geometry& geometry);
+// `die` is called for a deadly record, whose batch is then not read.
+Result<std::unique_ptr<Dataset>> open_sim_dataset(const Geometry& geometry, SimFlaws flaws = {},
+                                                  std::function<void()> die = nullptr);
 
 }  // namespace flux

@@ -3,6 +3,10 @@
 // A SimNode is the Executor of everything that runs in one process. When it is killed none of its
 // tasks runs any more, whatever they were waiting for: its objects can be destroyed at once. A
 // paused node runs nothing until the pause is over (a process that the machine does not serve).
+// Its clock may run too fast or too slow, change its rate, and jump forward. It never goes back:
+// everything in production measures time by a monotonic clock, which the system promises not to
+// turn back. A machine that was suspended looks to its processes exactly like a jump forward: the
+// clock is far ahead at once, and every timer that was set comes late by it.
 // The world keeps a hash of everything that happened, so that two runs of one seed can be compared,
 // and, if asked, the story in words. Not thread-safe: one world is one thread.
 #pragma once
@@ -64,11 +68,9 @@ class SimNode final : public Executor {
   void post(TimeNs delay_ns, std::function<void()> task) override {
     if (!*alive_) return;
     // One more than that: a timer that comes too early would be set again without end.
-    const TimeNs delay =
-        delay_ns <= 0 ? 0 : 1 + static_cast<TimeNs>(static_cast<double>(delay_ns) / clock_rate_);
-    world_->executor().post(
-        delay + (slow_ > 0 ? world_->draw(0, slow_) : 0),
-        [state = State{this, alive_}, task = std::move(task)]() mutable { run(state, task); });
+    const State state{this, alive_, delay_ns <= 0 ? 0 : now_ns() + delay_ns};
+    world_->executor().post(in_world(delay_ns) + (slow_ > 0 ? world_->draw(0, slow_) : 0),
+                            [state, task = std::move(task)]() mutable { run(state, task); });
   }
   // Nothing posted here runs any more.
   void kill() { *alive_ = false; }
@@ -82,6 +84,14 @@ class SimNode final : public Executor {
     clock_offset_ = offset_ns;
     clock_rate_ = rate;
   }
+  // At once; `by_ns` is not negative. Timers that are set come when they would have come.
+  void jump_clock(TimeNs by_ns) { clock_offset_ += by_ns; }
+  // From now on it runs so fast.
+  void drift_clock(double rate) {
+    const TimeNs own = now_ns();
+    clock_rate_ = rate;
+    clock_offset_ += own - now_ns();
+  }
   // Every task comes up to so much later than it should.
   void set_slow(TimeNs slow_ns) { slow_ = slow_ns; }
   bool paused() const { return paused_until_ > world_->now_ns(); }
@@ -94,14 +104,21 @@ class SimNode final : public Executor {
   struct State {
     SimNode* node;  // valid while *alive
     std::shared_ptr<const bool> alive;
+    TimeNs due;  // by its own clock: no timer comes earlier
   };
+  // How long the world waits while `delay_ns` pass here.
+  TimeNs in_world(TimeNs delay_ns) const {
+    // One more than that: a timer that comes too early would be set again without end.
+    return delay_ns <= 0 ? 0 : 1 + static_cast<TimeNs>(static_cast<double>(delay_ns) / clock_rate_);
+  }
   static void run(const State& state, std::function<void()>& task) {
     if (!*state.alive) return;
     SimNode* node = state.node;
-    if (node->paused())
+    TimeNs wait = node->paused() ? node->paused_until_ - node->world_->now_ns() : 0;
+    if (wait == 0) wait = node->in_world(state.due - node->now_ns());  // its clock is slower now
+    if (wait > 0)
       node->world_->executor().post(
-          node->paused_until_ - node->world_->now_ns(),
-          [state, task = std::move(task)]() mutable { run(state, task); });
+          wait, [state, task = std::move(task)]() mutable { run(state, task); });
     else
       task();
   }

@@ -160,6 +160,41 @@ TEST_F(NetTest, AnIsolatedNodeIsReachedAgainAfterwards) {
   EXPECT_EQ(good, 1);
 }
 
+// A timer never comes too early by the node's own clock, and after a jump it comes late.
+TEST(SimNode, ClocksJumpAndDriftButNeverGoBack) {
+  SimWorld world(1);
+  SimNode node(&world, "n", 1);
+  node.set_clock(5 * kSecond, 1.2);
+  TimeNs last = node.now_ns(), due = 0, late = 0;
+  Random random(7);
+  std::function<void()> set = [&] {
+    const TimeNs delay = static_cast<TimeNs>(1 + random.below(100)) * kMillisecond;
+    due = node.now_ns() + delay;
+    node.post(delay, [&] {
+      EXPECT_GE(node.now_ns(), due);
+      late = std::max(late, node.now_ns() - due);
+      set();
+    });
+  };
+  set();
+  for (int i = 0; i < 1000; ++i) {
+    if (i == 500) {
+      EXPECT_LT(late, 100 * kMillisecond) << "by drift alone";
+    }
+    if (i % 3 == 0) node.drift_clock(0.8 + random.uniform() * 0.5);
+    if (i > 500 && i % 10 == 0) {
+      const TimeNs before = node.now_ns();
+      node.jump_clock(kSecond);
+      EXPECT_EQ(node.now_ns(), before + kSecond);
+    }
+    EXPECT_GE(node.now_ns(), last);
+    last = node.now_ns();
+    ASSERT_TRUE(world.executor().step());
+    EXPECT_GE(node.now_ns(), last);
+  }
+  EXPECT_GT(late, kSecond / 2);
+}
+
 TEST(SimNode, APausedNodeDoesNothingAndADeadOneNothingEver) {
   SimWorld world(1);
   SimNode node(&world, "n", 1);

@@ -43,6 +43,12 @@ std::vector<Geometry> geometries(const ClusterPlan& plan) {
   return out;
 }
 
+std::vector<SimFlaws> flaws_of(const ClusterPlan& plan) {
+  std::vector<SimFlaws> out;
+  for (const SimPass& pass : plan.passes) out.push_back(pass.flaws);
+  return out;
+}
+
 // A stub and the channel it calls over, which must live longer.
 struct HeldAdmin {
   std::unique_ptr<Channel> channel;
@@ -72,7 +78,7 @@ ClusterContext::ClusterContext(uint64_t seed, ClusterBug planted, SimWorld::Tell
       net(&world, plan.net),
       disk(&world),
       eye(&disk, nullptr, {}),
-      audit(geometries(plan), plan.schedule, plan.shards, plan.shards + 1) {
+      audit(geometries(plan), plan.schedule, plan.shards, plan.shards + 1, flaws_of(plan)) {
   static const std::shared_ptr<const Graph> kGraph = sim_graph();
   graph = kGraph;
   net.untraced = [](Verb verb) { return verb == static_cast<Verb>(ApiVerb::kTotals); };
@@ -442,11 +448,22 @@ Result<WorkerSetup> WorkerProcess::set_up(const JoinReply& joined) {
     };
     setup.lanes.push_back(std::move(one));
   }
-  setup.open_dataset = [](const Geometry& geometry) -> Result<std::shared_ptr<const Dataset>> {
-    FLUX_ASSIGN_OR_RETURN(auto data, open_sim_dataset(geometry));
-    return std::shared_ptr<const Dataset>(std::move(data));
-  };
+  setup.open_dataset = [this](const Geometry& geometry) { return open_data(geometry); };
   return setup;
+}
+
+Result<std::shared_ptr<const Dataset>> WorkerProcess::open_data(const Geometry& geometry) {
+  const std::vector<SimPass>& passes = context_->plan.passes;
+  FLUX_ASSIGN_OR_RETURN(const uint32_t pass, sim_pass_of(geometry));
+  const auto die = [this] {
+    ++context_->facts.poisoned;
+    context_->world.tell(name() + " dies of a deadly record");
+    node_->kill();
+  };
+  FLUX_ASSIGN_OR_RETURN(
+      auto data,
+      open_sim_dataset(geometry, pass < passes.size() ? passes[pass].flaws : SimFlaws(), die));
+  return std::shared_ptr<const Dataset>(std::move(data));
 }
 
 }  // namespace flux

@@ -99,6 +99,11 @@ class CoordinatorProcess final : public SimProcess, public JobEvents {
                      std::function<void(const JobOutcome&)> finished);
   ~CoordinatorProcess() override;
   JobMaster* master() { return master_.get(); }
+  // Nobody lies any more, either.
+  void heal() {
+    SimProcess::heal();
+    bent_.lies = 0;
+  }
   // Of the job, which may be older than this coordinator.
   uint64_t incarnation() const { return master_->status().incarnation; }
 
@@ -161,6 +166,7 @@ class WorkerProcess final : public SimProcess {
 
  private:
   Result<WorkerSetup> set_up(const JoinReply& joined);
+  Result<std::shared_ptr<const Dataset>> open_data(const Geometry& geometry);
 
   uint32_t index_;
   std::unique_ptr<Channel> channel_;

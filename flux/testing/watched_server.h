@@ -32,7 +32,9 @@ struct ClusterFacts {
   std::set<std::tuple<uint64_t, uint64_t, BlockId>> voided;        // incarnation, round, block
   std::map<uint64_t, std::string> terms;                           // who acts under which
   std::set<uint64_t> lives;                                        // incarnations of the job
+  std::set<BatchId> decided;                                       // to be skipped, ever logged
   uint64_t pushes = 0, duplicates = 0, partials = 0, refused = 0;  // answers seen
+  uint64_t poisoned = 0;                                           // workers that a record killed
 };
 
 // The server of an incarnation in this process, or null.

@@ -25,6 +25,19 @@ void WorkerAgent::start(std::function<void(const WorkerOutcome&)> over) {
   on_over_ = std::move(over);
   heard();
   join();
+  await_first_answer();
+}
+
+// Not left to the calls: one that begins shortly before the time is over would outlast it.
+void WorkerAgent::await_first_answer() {
+  const TimeNs left = heard_ns_ + options_.first_answer_ns - executor_->now_ns();
+  if (left <= 0)
+    return fail(error(Code::kUnavailable, "{} did not answer for {:.0f} s: {}",
+                      options_.coordinator, static_cast<double>(options_.first_answer_ns) * 1e-9,
+                      not_joined_.message()));
+  executor_->post(left, guard([this] {
+                    if (phase_ == Phase::kJoining) await_first_answer();
+                  }));
 }
 
 void WorkerAgent::join() {
@@ -34,11 +47,7 @@ void WorkerAgent::join() {
                if (reply.is_ok() && reply.value().waits.empty()) return set_up_lanes(reply.value());
                if (!reply.is_ok() && reply.status().code() != Code::kUnavailable)
                  return fail(reply.status());
-               if (!reply.is_ok() && silent(options_.first_answer_ns))
-                 return fail(error(Code::kUnavailable, "{} did not answer for {:.0f} s: {}",
-                                   options_.coordinator,
-                                   static_cast<double>(options_.first_answer_ns) * 1e-9,
-                                   reply.status().message()));
+               if (!reply.is_ok()) not_joined_ = reply.status();
                executor_->post(options_.retry_ns, guard([this] {
                                  if (phase_ == Phase::kJoining) join();
                                }));

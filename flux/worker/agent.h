@@ -148,6 +148,7 @@ class WorkerAgent {
   void on_report(const Result<ReportAnswer>& result);
   void fetch_map();
   void take_map(const ClusterMap& map);
+  void await_first_answer();
   void heard() { heard_ns_ = executor_->now_ns(); }
   bool silent(TimeNs patience) const { return executor_->now_ns() - heard_ns_ > patience; }
   void give_up_on_coordinator();
@@ -175,6 +176,7 @@ class WorkerAgent {
 
   Phase phase_ = Phase::kJoining;
   TimeNs heard_ns_ = 0;
+  Status not_joined_{Code::kUnavailable, "it was asked once"};  // why, as far as is known
   JoinReply joined_;
   bool rejoining_ = false;
   TimeNs rejoin_backoff_ns_ = 0;

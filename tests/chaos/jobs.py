@@ -58,6 +58,7 @@ class Result:
     baseline: dict[str, Any]
     output: str = ""
     content: dict[str, Any] = field(default_factory=dict)  # of the model it should have; or empty
+    rolled_back: bool = False  # shards were loaded from a checkpoint
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -190,7 +191,9 @@ class Runner:
             tail = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
             raise JobError(f"flux drill {' '.join(faults)}: exit code {done.returncode}: {tail}")
         loaded = json.loads(found.read_text())
-        return Result(loaded, base, output, self.right_content(job, epochs))
+        log = (self.scratch / f"{output}.log").read_text()
+        return Result(loaded, base, output, self.right_content(job, epochs),
+                      "have no replica left" in log)
 
     def right_content(self, job: Job, epochs: int) -> dict[str, Any]:
         """The summary of the same job in one process: rows and hash of what is learned.

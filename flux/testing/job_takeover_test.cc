@@ -1,0 +1,83 @@
+// A coordinator that comes while servers hold the job: for whom it waits, and how long.
+#include "flux/testing/job_master_fixture.h"
+
+namespace flux {
+namespace {
+
+class JobTakeoverTest : public JobMasterTest {
+ protected:
+  JobTakeoverTest() { plan_.replicas = 2; }
+
+  // Two servers hold all of the job.
+  void begin_training() {
+    begin();
+    ASSERT_EQ(master_->status().state, "training") << said_;
+    ASSERT_EQ(master_->status().shards_without_backup, 0U) << said_;
+  }
+  // `name` gets the primaries of all shards, the other server their backups.
+  void move_all_to(const std::string& name) {
+    for (ShardId s = 0; s < kTestShards; ++s) ASSERT_TRUE(master_->move(s, name).is_ok());
+    pass_time(2 * kSecond);
+    for (const ServerStatus& s : master_->status().servers) {
+      ASSERT_EQ(s.shards, s.name == name ? kTestShards : 0U) << s.name << "\n" << said_;
+      ASSERT_EQ(s.backups, s.name == name ? 0U : kTestShards) << s.name << "\n" << said_;
+    }
+  }
+  // Another coordinator, without the log of the one before.
+  void start_without_log() {
+    ASSERT_TRUE(std::filesystem::remove(plan_.output + "/coordinator.log"));
+    start_master();
+  }
+  void join_one(const std::string& name) { join_server(servers_.find(name)); }
+  bool took_over(int servers) const {
+    return said_.find(fmt::format("from {} server(s)", servers)) != std::string::npos;
+  }
+  bool took_over() const { return said_.find("took over") != std::string::npos; }
+};
+
+TEST_F(JobTakeoverTest, AfterFreshItWaitsForAllThatJoinedBeforeThePassWasRead) {
+  options_.fresh = true;
+  begin_training();
+  options_.fresh = false;
+  start_master();
+  join_one("server-0");
+  pass_time(options_.takeover_ns / 2);
+  EXPECT_FALSE(took_over()) << said_;
+  join_one("server-1");
+  EXPECT_TRUE(took_over(2)) << said_;
+}
+
+TEST_F(JobTakeoverTest, WithoutALogItWaitsForNobodyWhenEverythingIsHeld) {
+  begin_training();
+  start_without_log();
+  join_one("server-0");
+  EXPECT_FALSE(took_over()) << said_;
+  join_one("server-1");
+  EXPECT_TRUE(took_over(2)) << said_;
+}
+
+TEST_F(JobTakeoverTest, WithoutALogItWaitsForABackupThatAPrimaryNames) {
+  begin_training();
+  move_all_to("server-0");
+  options_.servers = 1;  // so many would do: what is missing is the backup
+  start_without_log();
+  join_one("server-0");
+  pass_time(options_.takeover_lost_ns - 200 * kMillisecond);
+  EXPECT_FALSE(took_over()) << said_;
+  pass_time(400 * kMillisecond);
+  EXPECT_TRUE(took_over(1)) << said_;
+}
+
+TEST_F(JobTakeoverTest, WithoutALogABackupThatComesEndsTheWait) {
+  begin_training();
+  move_all_to("server-0");
+  options_.servers = 1;
+  start_without_log();
+  join_one("server-0");
+  EXPECT_FALSE(took_over()) << said_;
+  join_one("server-1");
+  EXPECT_TRUE(took_over(2)) << said_;
+}
+
+}  // namespace
+}  // namespace flux
