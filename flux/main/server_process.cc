@@ -72,12 +72,14 @@ class ServerProcess {
   void obey_drill() {
     if (arguments_.faults.empty()) return;
     for (const Faults::Die& die : faults_.at(loop_.now_ns()).dies) {
-      const std::string text = faults_text({{}, {die}, {}});
+      const std::string text = faults_text({{}, {die}, {}, {}});
       if (die.pid != ::getpid() || text == obeyed_) continue;
       obeyed_ = text;
       log_->say("a drill arms a kill point: " + text.substr(0, text.size() - 1));
       arm_kill_point(die.order);
     }
+    for (const int64_t pid : faults_.at(loop_.now_ns()).ooms)
+      if (pid == ::getpid()) ask_for_more_memory();
   }
 
   Status listen(const SecurityOptions& security) {
