@@ -159,8 +159,8 @@ class Cluster {
     if (!outcome.status.is_ok()) check_reason(outcome.status);
     post(context_.world.draw(0, kSecond), [this, life] { zombies_.erase(life); });
   }
-  // It is not heard any more, but lives; another one is started elsewhere. `sleeps`: what is sent to
-  // it is there when it wakes up.
+  // It is not heard any more, but lives; another one is started elsewhere. `sleeps`: what is sent
+  // to it is there when it wakes up.
   void lose_coordinator(bool sleeps = false) {
     if (!coordinator_ || finished_ || complete_) return;
     const TimeNs until = now() + context_.world.draw(kSecond, 15 * kSecond);
