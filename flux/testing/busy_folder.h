@@ -1,4 +1,5 @@
-// BusyFolder: for tests of what a coordinator does when a folder cannot be removed.
+// BusyFolder: for tests of what a coordinator does when a folder cannot be removed, as when a server
+// is still writing into it.
 #pragma once
 
 #include <string>
