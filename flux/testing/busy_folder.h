@@ -1,5 +1,5 @@
-// BusyFolder: for tests of what a coordinator does when a folder cannot be removed, as when a server
-// is still writing into it.
+// BusyFolder: for tests of what a coordinator does when a folder cannot be removed, as when a
+// server is still writing into it.
 #pragma once
 
 #include <string>
