@@ -126,7 +126,8 @@ void JobMaster::State::place_and_open() {
     }
   if (!restored_) places_->place_all();
   if (!restored_ && term_ > 1 && !options_.fresh)
-    say(fmt::format("no server holds job {} and {} has no finished checkpoint: it starts from the "
+    say(
+        fmt::format("no server holds job {} and {} has no finished checkpoint: it starts from the "
                     "beginning",
                     plan_.name, in_output("checkpoints")));
   for (ServerId id = 0; id < servers_.size(); ++id)

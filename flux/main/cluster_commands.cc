@@ -2,50 +2,111 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <map>
+#include <utility>
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "flux/base/executor.h"
 #include "flux/base/text.h"
 #include "flux/coordinator/status_json.h"
 #include "flux/main/commands.h"
+#include "flux/main/drill_report.h"
 #include "flux/main/job_target.h"
 #include "flux/main/status_text.h"
 #include "flux/main/stop_signal.h"
+#include "flux/storage/atomic_file.h"
 
 namespace flux {
 namespace {
 
 constexpr int kWatchMs = 1000;
 constexpr int kPollMs = 100;
+constexpr double kFirstLook_s = 0.5;            // a coordinator has read its folder by then
+constexpr TimeNs kTakeover = 5 * kSecond;       // a new coordinator answers much sooner
 constexpr size_t kStampLength = 23;             // "2026-01-31 23:59:59.123"
 constexpr std::streamoff kTailBytes = 1 << 20;  // of each log
 
-Status show_status(const JobTarget& target, const StatusArguments& arguments, bool terminal) {
-  FLUX_ASSIGN_OR_RETURN(const JobStatus status, ask_status(target));
+// Of a job that was seen to run, and runs no more: how it ended.
+class Ending {
+ public:
+  explicit Ending(const JobTarget& target) {
+    if (target.folder) summary_ = join_path(parent_folder(target.folder->path()), "summary.json");
+  }
+  void saw(const JobStatus& status) { last_ = status; }
+  // Jobs that come to their end leave a summary, as the last thing they do.
+  Status status() const {
+    if (last_.state == "failed")
+      return error(Code::kUnavailable, "the job failed: {}", last_.error);
+    struct stat found {};
+    if (summary_.empty()) return Status::ok();
+    if (::stat(summary_.c_str(), &found) != 0 || found.st_mtim.tv_sec < begin_)
+      return error(
+          Code::kUnavailable,
+          "the job has not come to its end: it failed or was killed; flux logs tells more");
+    const auto read = read_summary(summary_);
+    if (read.is_ok() && !read.value().exact())
+      return error(Code::kUnavailable, "the job lost {} examples and counted {} twice",
+                   read.value().lost, read.value().doubled);
+    return read.status();
+  }
+
+ private:
+  const time_t begin_ = ::time(nullptr);
+  std::string summary_;  // empty: it cannot be seen from here
+  JobStatus last_;
+};
+
+// One that has just started does not know yet whether it takes over.
+bool too_early(const Result<JobStatus>& status) {
+  return status.is_ok() && status.value().state == "starting" && !status.value().taken_over &&
+         status.value().up_s < kFirstLook_s;
+}
+
+// While a coordinator that died is being replaced, asks again for a while.
+Result<JobStatus> ask_patiently(const TargetArguments& arguments, const std::atomic<bool>* stop) {
+  const TimeNs deadline = steady_now_ns() + kTakeover;
+  for (;;) {
+    FLUX_ASSIGN_OR_RETURN(const JobTarget target, find_target(arguments, true));
+    auto status = ask_status(target);
+    const bool may_come = !status.is_ok() && status.status().code() == Code::kUnavailable &&
+                          target.record && seems_to_run(target);
+    if (!(may_come || too_early(status)) || steady_now_ns() > deadline ||
+        (stop != nullptr && stop->load()))
+      return status;
+    ::poll(nullptr, 0, kPollMs);
+  }
+}
+
+void show_status(const JobStatus& status, const StatusArguments& arguments, bool terminal) {
   if (terminal && arguments.watch) fmt::print("\033[H\033[2J");
   fmt::print("{}", arguments.json ? status_json(status) : status_text(status));
   std::fflush(stdout);
-  return Status::ok();
 }
 
 Status status_of(const StatusArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const JobTarget target, find_target(arguments.target, true));
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
-  FLUX_RETURN_IF_ERROR(show_status(target, arguments, terminal));
-  if (!arguments.watch) return Status::ok();
-  const std::atomic<bool>* stop = install_stop_signal();
+  const std::atomic<bool>* stop = arguments.watch ? install_stop_signal() : nullptr;
+  Ending ending(target);
+  FLUX_ASSIGN_OR_RETURN(JobStatus status, ask_patiently(arguments.target, stop));
   for (;;) {
+    show_status(status, arguments, terminal);
+    if (!arguments.watch) return Status::ok();
+    ending.saw(status);
     ::poll(nullptr, 0, kWatchMs);
     if (stop->load()) return Status::ok();
-    const Status shown = show_status(target, arguments, terminal);
-    if (shown.is_ok()) continue;
-    // Seen before, so this is its end, not a mistake of the person.
-    fmt::print("the job has ended: {}\n", shown.message());
-    return Status::ok();
+    auto next = ask_patiently(arguments.target, stop);
+    if (stop->load()) return Status::ok();
+    if (!next.is_ok()) {  // seen before, so this is its end, not a mistake of the person
+      fmt::print("the job has ended: {}\n", next.status().message());
+      return ending.status();
+    }
+    status = std::move(next).value();
   }
 }
 
@@ -120,10 +181,13 @@ Status logs_of(const LogsArguments& arguments) {
   view.show();
   if (!arguments.follow) return Status::ok();
   const std::atomic<bool>* stop = install_stop_signal();
-  while (!stop->load()) {
-    const bool running = seems_to_run(target);
+  const Ending ending(target);
+  for (bool ran = false; !stop->load(); ran = true) {
+    // The record is another one after each new coordinator, and gone after the job.
+    const auto now = find_target(arguments.target, false);
+    const bool running = seems_to_run(target) || (now.is_ok() && seems_to_run(now.value()));
     view.show();
-    if (!running) return Status::ok();
+    if (!running) return ran ? ending.status() : Status::ok();
     ::poll(nullptr, 0, kPollMs);
   }
   return Status::ok();

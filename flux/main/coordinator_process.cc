@@ -24,11 +24,13 @@
 #include "flux/main/commands.h"
 #include "flux/main/job_console.h"
 #include "flux/main/job_roles.h"
+#include "flux/main/memory_watch.h"
 #include "flux/main/output_lock.h"
 #include "flux/main/role_log.h"
 #include "flux/main/role_process.h"
 #include "flux/main/stop_signal.h"
 #include "flux/rpc/address.h"
+#include "flux/rpc/fault_file.h"
 #include "flux/rpc/listener.h"
 #include "flux/storage/atomic_file.h"
 #include "flux/storage/files.h"
@@ -331,6 +333,9 @@ class CoordinatorProcess {
   }
 
   void tick() {
+    if (!arguments_.faults.empty())
+      for (const int64_t pid : faults_.at(loop_.now_ns()).ooms)
+        if (pid == ::getpid()) ask_for_more_memory();
     events_->console()->tick();
     JobStatus now = master_->status();
     const std::lock_guard lock(mutex_);
@@ -352,6 +357,7 @@ class CoordinatorProcess {
   std::unique_ptr<Election> election_;  // null: terms are files in the output folder
   std::unique_ptr<OutputLock> lock_;
   std::optional<ClusterFolder> folder_;
+  FaultFile faults_{arguments_.faults};
   IoLoop loop_;
   ThreadOffload offload_{&loop_};
   std::unique_ptr<LoggedConsole> events_;
@@ -368,6 +374,7 @@ class CoordinatorProcess {
 }  // namespace
 
 int coordinator_command(const CoordinatorArguments& arguments) {
+  end_when_out_of_memory();
   CoordinatorProcess process(arguments, install_stop_signal(arguments.supervisor == 0));
   const int code = end_of_run(process.run(), arguments.summary);
   process.close();

@@ -20,6 +20,7 @@
 #include "flux/main/drill_sampler.h"
 #include "flux/main/drill_watch.h"
 #include "flux/main/job_roles.h"
+#include "flux/main/output_lock.h"
 #include "flux/main/stop_signal.h"
 #include "flux/platform/local_platform.h"
 #include "flux/storage/atomic_file.h"
@@ -60,14 +61,17 @@ Result<DrillPlanOptions> plan_options(const DrillArguments& a) {
     return invalid(
         "no fault is asked for: give --kill, --pause, --oom, --partition, --drain, "
         "--scale or --at");
-  FLUX_ASSIGN_OR_RETURN(options.every_ns, parse_duration(a.every));
+  FLUX_ASSIGN_OR_RETURN(options.every_ns, parse_duration("--every", a.every));
   if (!a.for_text.empty()) {
-    FLUX_ASSIGN_OR_RETURN(options.for_ns, parse_duration(a.for_text));
+    FLUX_ASSIGN_OR_RETURN(options.for_ns, parse_duration("--for", a.for_text));
   }
   options.times = a.times;
   options.jitter = a.jitter;
   options.pass_max = a.pass_max;
   options.seed = a.seed;
+  if (!DrillPlan(options).next())
+    return invalid("--for {}: it is over before the first fault, which comes after --every {}",
+                   a.for_text, a.every);
   return options;
 }
 
@@ -112,28 +116,57 @@ class Drill {
         return invalid("{}: no output folder; add 'output: DIR' or --set output=DIR",
                        a_.target.target);
       output_ = job.output;
+      FLUX_RETURN_IF_ERROR(runs_not_yet());
     } else {
       FLUX_ASSIGN_OR_RETURN(const JobTarget found, find_target(a_.target, true));
       FLUX_RETURN_IF_ERROR(ask_status(found).status());
       if (found.folder) output_ = parent_folder(found.folder->path());
     }
     if (!output_.empty()) target_.target = output_;
-    if (!output_.empty() && a_.run) FLUX_RETURN_IF_ERROR(make_folders(output_));
     if (output_.empty() && a_.out.empty())
       return invalid("{}: where this job writes is not known; give --out DIR for the drill's files",
                      a_.target.target);
     if (!a_.baseline.empty()) {
       FLUX_ASSIGN_OR_RETURN(baseline_, read_summary(a_.baseline));
     }
-    return make_fault_maker();
+    FLUX_RETURN_IF_ERROR(make_fault_maker());
+    return take_place();
   }
+
+  // A job that runs is drilled as it runs; nothing of it may be touched by another start.
+  Status runs_not_yet() const {
+    std::string who = OutputLock::holder(output_);  // of its coordinator, or of one process alone
+    if (who.empty()) who = OutputLock::holder(ClusterFolder(output_).path());  // its supervisor
+    if (who.empty()) return Status::ok();
+    return invalid(
+        "{}: runs already (process {} holds {}); drill it as it runs: the same command without "
+        "--run, or stop it first: flux stop {}",
+        a_.target.target, who, output_, output_);
+  }
+
+  // The first things that are written: whatever is wrong with the places is said before the job.
+  Status take_place() {
+    if (!output_.empty()) {
+      FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take_for_drill(output_));
+    }
+    const std::string probe = join_path(folder(), ".drill.probe");
+    Status written = make_folders(folder());
+    if (written.is_ok()) written = write_file_atomic(probe, "");
+    if (written.is_ok()) written = remove_all(probe);
+    if (!written.is_ok())
+      return invalid("--out {}: the drill cannot write there: {}", folder(), written.message());
+    return Status::ok();
+  }
+
+  std::string folder() const { return a_.out.empty() ? output_ : a_.out; }
 
   Status make_fault_maker() {
     FaultMakerOptions options;
     const auto seconds = [](TimeNs ns) { return static_cast<double>(ns) * 1e-9; };
-    FLUX_ASSIGN_OR_RETURN(const TimeNs pause, parse_duration(a_.pause_for));
-    FLUX_ASSIGN_OR_RETURN(const TimeNs partition, parse_duration(a_.partition_for));
-    FLUX_ASSIGN_OR_RETURN(const TimeNs at_wait, parse_duration(a_.at_wait));
+    FLUX_ASSIGN_OR_RETURN(const TimeNs pause, parse_duration("--pause-for", a_.pause_for));
+    FLUX_ASSIGN_OR_RETURN(const TimeNs partition,
+                          parse_duration("--partition-for", a_.partition_for));
+    FLUX_ASSIGN_OR_RETURN(const TimeNs at_wait, parse_duration("--at-wait", a_.at_wait));
     options.pause_s = seconds(pause);
     options.partition_s = seconds(partition);
     options.at_wait_s = seconds(at_wait);
@@ -239,7 +272,11 @@ class Drill {
       next_ = plan_->next();
       if (!next_) plan_over_ = true;
     }
-    if (!next_ || steady_now_ns() < begin_ + next_->at_ns || last_.state != "training" ||
+    if (next_ && plan_options_.for_ns != 0 && clock_.due(*next_) > plan_options_.for_ns) {
+      next_.reset();
+      plan_over_ = true;
+    }
+    if (!next_ || steady_now_ns() < begin_ + clock_.due(*next_) || last_.state != "training" ||
         (a_.run && !child_))
       return Status::ok();
     const std::vector<RoleProcess> all = processes_of(last_, record_ ? &*record_ : nullptr);
@@ -247,17 +284,22 @@ class Drill {
                             ? kill_all(*next_, all)
                             : faults_->make(*next_, all, now_s());
     if (made.code() != Code::kNotFound) {
-      next_.reset();
-      waits_since_ = 0;
+      fault_passed();
       return made;
     }
     if (waits_since_ == 0) waits_since_ = steady_now_ns();
+    waits_for_ = made.message();
     if (steady_now_ns() - waits_since_ < to_ns(kVictim_s)) return Status::ok();  // again soon
-    watch_.say(now_s(), next_->number, fmt::format("left out: {}", made.message()));
-    ++left_out_;
+    watch_.leave_out(now_s(), next_->number, made.message());
+    fault_passed();
+    return Status::ok();
+  }
+
+  void fault_passed() {
+    clock_.passed(*next_, steady_now_ns() - begin_);
     next_.reset();
     waits_since_ = 0;
-    return Status::ok();
+    waits_for_.clear();
   }
 
   Status kill_all(const PlannedFault& planned, const std::vector<RoleProcess>& all) {
@@ -300,15 +342,15 @@ class Drill {
     report.baseline = baseline_;
     report.examples_total = total_;
     report.watch = &watch_;
-    report.left_out = left_out_ + faults_->not_reached();
     report.summary = fresh_summary();
     report.end = report.summary ? report.summary->state : how_;
-    const std::string folder = a_.out.empty() ? output_ : a_.out;
-    FLUX_RETURN_IF_ERROR(write_drill(report, folder));
+    FLUX_RETURN_IF_ERROR(write_drill(report, folder()));
     fmt::print("\n{}\n{}", recovery_table(report), drill_line(report));
-    if (faults_->not_reached() > 0)
-      fmt::print("\n{} kill points were not passed in time", faults_->not_reached());
-    fmt::print("\n{} and {}\n", join_path(folder, "drill.json"), join_path(folder, "timeline.svg"));
+    const std::vector<std::string>& left_out = watch_.left_out();
+    if (!left_out.empty())
+      fmt::print("\nleft out {}, the last: {}", left_out.size(), left_out.back());
+    fmt::print("\n{} and {}\n", join_path(folder(), "drill.json"),
+               join_path(folder(), "timeline.svg"));
     return code_of(report);
   }
 
@@ -343,11 +385,22 @@ class Drill {
       return error(Code::kUnavailable, "the counters are not exact: lost {}, doubled {}",
                    report.summary->lost, report.summary->doubled);
     if (watch_.faults().empty())
-      return error(Code::kUnavailable, "no fault was made before the end; give a shorter --every");
+      return error(Code::kUnavailable, "{}", no_fault_text(no_fault(), watch_));
     if (!report.summary && how_ != "running")
       return error(Code::kUnavailable, "the job has not come to its end: {}; see flux logs {}",
                    how_, target_.target);
     return 0;
+  }
+
+  NoFault no_fault() const {
+    NoFault facts;
+    facts.trained = begin_ != 0;
+    facts.complete = a_.run && child_code_ == 0;
+    for (const DrillSample& sample : watch_.samples())
+      if (sample.state == "training") facts.trained_s = sample.t;
+    facts.waited_for = waits_for_;
+    facts.every = a_.every;
+    return facts;
   }
 
   const DrillArguments a_;
@@ -356,7 +409,9 @@ class Drill {
   TargetArguments target_;
   std::string output_;  // of the job; empty: not known
   DrillPlanOptions plan_options_;
+  std::unique_ptr<OutputLock> lock_;  // no other drill of this job
   std::unique_ptr<DrillPlan> plan_;
+  FaultClock clock_;
   std::optional<PlannedFault> next_;
   bool plan_over_ = false;
   std::optional<DrilledSummary> baseline_;
@@ -372,8 +427,8 @@ class Drill {
   std::optional<CoordinatorRecord> record_;
   std::string job_;
   uint64_t total_ = 0;
-  uint32_t left_out_ = 0;   // faults whose victims did not come
   TimeNs waits_since_ = 0;  // the next fault, for whom it is about
+  std::string waits_for_;   // in words
   TimeNs started_ = 0, begin_ = 0, answered_ = 0, gone_since_ = 0;
   bool ended_ = false, interrupted_ = false;
   std::string how_;

@@ -91,7 +91,7 @@ Status FaultMaker::make(const PlannedFault& planned, const std::vector<RoleProce
     case FaultKind::kPartition:
       return partition(std::move(fault), planned.spec.both_ways);
     case FaultKind::kDrain:
-      return drain(fault);
+      return drain(std::move(fault));
     case FaultKind::kScale:
       return scale(planned, std::move(fault));
     case FaultKind::kKillPoint:
@@ -119,11 +119,34 @@ Status FaultMaker::pause(DrillFault fault) {
 }
 
 Status FaultMaker::oom(DrillFault fault) {
-  FLUX_ASSIGN_OR_RETURN(const OomDone done, take_memory(fault.victims[0]));
+  const RoleProcess victim = fault.victims[0];
+  FLUX_ASSIGN_OR_RETURN(const OomDone done, take_memory(victim));
   fault.text += ": " + done.how;
-  cgroups_.push_back(done);
-  watch_->add_fault(std::move(fault));
-  return Status::ok();
+  watch_->say(fault.t, fault.number, "takes memory away: " + fault.text);
+  const double until = fault.t + options_.oom_wait_s;
+  starving_.push_back({std::move(fault), done, until});
+  return options_.folder && obeys_faults(victim) ? write_faults() : Status::ok();
+}
+
+// A process that asks for no more memory does not miss it.
+bool FaultMaker::tick_starving(const Starving& starving, double t) {
+  DrillFault fault = starving.fault;
+  const RoleProcess& victim = fault.victims[0];
+  const bool lives = runs(victim);
+  if (lives && t < starving.until) return false;
+  const bool asked = obeys_faults(victim);
+  give_memory_back(victim, starving.done);
+  if (!lives) {
+    fault.t = t;
+    watch_->add_fault(std::move(fault));
+    return true;
+  }
+  watch_->leave_out(t, fault.number,
+                    fmt::format("{} asked for no memory within {} s, so it did not end; it has its "
+                                "memory back{}",
+                                victim.name, options_.oom_wait_s,
+                                asked ? "" : " (with flux run --drillable it would be told to)"));
+  return true;
 }
 
 Status FaultMaker::partition(DrillFault fault, bool both_ways) {
@@ -145,23 +168,22 @@ Status FaultMaker::partition(DrillFault fault, bool both_ways) {
 }
 
 // A worker leaves when it is asked to; a server hands its shards over first.
-Status FaultMaker::drain(const DrillFault& fault) {
-  const RoleProcess& victim = fault.victims[0];
-  if (victim.role == "worker") {
-    FLUX_RETURN_IF_ERROR(signal_process(victim, SIGTERM));
-  } else {
-    FLUX_RETURN_IF_ERROR(run_flux({"drain", options_.target, victim.name}));
-  }
-  watch_->add_fault(fault);
+Status FaultMaker::drain(DrillFault fault) {
+  const RoleProcess victim = fault.victims[0];
+  if (victim.role != "worker")
+    return run_flux({"drain", options_.target, victim.name}, std::move(fault));
+  FLUX_RETURN_IF_ERROR(signal_process(victim, SIGTERM));
+  watch_->add_fault(std::move(fault));
   return Status::ok();
 }
 
 Status FaultMaker::scale(const PlannedFault& planned, DrillFault fault) {
-  FLUX_RETURN_IF_ERROR(run_flux(
-      {"scale", options_.target, "--" + planned.spec.scale, std::to_string(planned.size)}));
   fault.text = fmt::format("scale to {} {}", planned.size, planned.spec.scale);
-  watch_->add_fault(std::move(fault));
-  return Status::ok();
+  fault.scale = planned.spec.scale;
+  fault.size = planned.size;
+  return run_flux(
+      {"scale", options_.target, "--" + planned.spec.scale, std::to_string(planned.size)},
+      std::move(fault));
 }
 
 Status FaultMaker::arm(const PlannedFault& planned, DrillFault fault,
@@ -212,8 +234,8 @@ void FaultMaker::tick_armed(Armed* armed, double t, bool* over) {
     armed->fault.t = t;
     watch_->add_fault(armed->fault);
   } else if (t > armed->until && !armed->newcomer) {
-    ++not_reached_;
-    watch_->say(t, armed->fault.number, armed->fault.text + ": the point was not passed in time");
+    watch_->leave_out(t, armed->fault.number,
+                      armed->fault.text + ": the point was not passed in time");
   }
   *over = died || t > armed->until;
 }
@@ -252,28 +274,41 @@ void FaultMaker::tick(double t) {
     armed_.erase(armed_.begin() + static_cast<std::ptrdiff_t>(i));
     (void)write_faults();
   }
+  const size_t starving = starving_.size();
+  std::erase_if(starving_, [&](const Starving& one) { return tick_starving(one, t); });
+  if (starving_.size() != starving && options_.folder) (void)write_faults();
+  tick_helpers(t);
+}
+
+void FaultMaker::tick_helpers(double t) {
   for (const ProcessEnd& end : platform_.ended()) {
-    const auto helper = helpers_.extract(end.id);
-    if (!helper.empty() && (end.code != 0 || end.signal != 0))
-      watch_->say(t, 0, fmt::format("{}: {}", helper.mapped(), end.text()));
+    auto helper = helpers_.extract(end.id);
+    if (helper.empty()) continue;
+    if (end.code == 0 && end.signal == 0) {
+      watch_->add_fault(std::move(helper.mapped().fault));
+    } else {
+      watch_->leave_out(t, helper.mapped().fault.number,
+                        fmt::format("{}: {}", helper.mapped().text, end.text()));
+    }
   }
 }
 
 void FaultMaker::heal_all(double t) {
   const std::vector<Lasting> lasting = std::exchange(lasting_, {});
-  const bool wrote = !lasting.empty() || !armed_.empty();
+  const bool wrote = !lasting.empty() || !armed_.empty() || !starving_.empty();
   armed_.clear();
   if (wrote && options_.folder) (void)remove_all(options_.folder->faults_file());
   for (const Lasting& one : lasting) heal(one, t);
-  for (const OomDone& done : std::exchange(cgroups_, {})) remove_cgroup(done);
+  for (const Starving& one : std::exchange(starving_, {}))
+    give_memory_back(one.fault.victims[0], one.done);
 }
 
-Status FaultMaker::run_flux(std::vector<std::string> words) {
+Status FaultMaker::run_flux(std::vector<std::string> words, DrillFault fault) {
   words.insert(words.begin(), options_.program);
   const std::string text = join(words, " ");
   FLUX_ASSIGN_OR_RETURN(const ProcessId id,
                         platform_.start({fmt::format("helper-{}", helpers_.size()), words, ""}));
-  helpers_[id] = text;
+  helpers_[id] = {std::move(fault), text};
   return Status::ok();
 }
 
@@ -285,6 +320,7 @@ Status FaultMaker::write_faults() const {
     all.dies.insert(all.dies.end(), armed.orders.dies.begin(), armed.orders.dies.end());
     all.starts.insert(all.starts.end(), armed.orders.starts.begin(), armed.orders.starts.end());
   }
+  for (const Starving& one : starving_) all.ooms.push_back(one.fault.victims[0].pid);
   const std::string text = faults_text(all);
   if (text.empty()) return remove_all(options_.folder->faults_file());
   return write_file_atomic(options_.folder->faults_file(), text);

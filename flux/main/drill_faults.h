@@ -24,6 +24,7 @@ struct FaultMakerOptions {
   double pause_s = 30, partition_s = 5;
   bool vanish = false;    // what is cut off is lost, not delivered after the partition
   double at_wait_s = 15;  // a kill point that is not passed so long is given up
+  double oom_wait_s = 5;  // so is whoever lives so long without memory
   std::optional<ClusterFolder> folder;  // of the job; without it no partition and no kill point
   std::string program;                  // this one, for `flux scale` and `flux drain`
   std::string target;                   // what they are told
@@ -41,8 +42,9 @@ class FaultMaker {
   // Undoes what is due, and looks whether armed kill points were passed.
   void tick(double t);
   void heal_all(double t);
-  bool anything_lasts() const { return !lasting_.empty() || !armed_.empty(); }
-  uint32_t not_reached() const { return not_reached_; }  // kill points
+  bool anything_lasts() const {
+    return !lasting_.empty() || !armed_.empty() || !starving_.empty() || !helpers_.empty();
+  }
 
  private:
   struct Lasting {
@@ -58,27 +60,37 @@ class FaultMaker {
     bool newcomer = false;  // the point is for the successor of the victim
     Faults orders;          // what the faults file says meanwhile
   };
+  struct Starving {
+    DrillFault fault;  // made when the process dies
+    OomDone done;
+    double until = 0;
+  };
+  struct Helper {
+    DrillFault fault;  // made when the helper has done its work
+    std::string text;
+  };
   Status kill(const DrillFault& fault);
   Status pause(DrillFault fault);
   Status oom(DrillFault fault);
   Status partition(DrillFault fault, bool both_ways);
-  Status drain(const DrillFault& fault);
+  Status drain(DrillFault fault);
   Status scale(const PlannedFault& planned, DrillFault fault);
   Status arm(const PlannedFault& planned, DrillFault fault, const std::vector<RoleProcess>& all);
   void tick_armed(Armed* armed, double t, bool* over);
   static bool replaced(const Lasting& lasting);
+  bool tick_starving(const Starving& starving, double t);
+  void tick_helpers(double t);
   void heal(const Lasting& lasting, double t);
-  Status run_flux(std::vector<std::string> words);
+  Status run_flux(std::vector<std::string> words, DrillFault fault);
   Status write_faults() const;
 
   const FaultMakerOptions options_;
   DrillWatch* const watch_;
   LocalPlatform platform_;  // of helpers such as `flux scale`
-  std::map<ProcessId, std::string> helpers_;
+  std::map<ProcessId, Helper> helpers_;
   std::vector<Lasting> lasting_;
   std::vector<Armed> armed_;
-  std::vector<OomDone> cgroups_;
-  uint32_t not_reached_ = 0;
+  std::vector<Starving> starving_;
 };
 
 }  // namespace flux

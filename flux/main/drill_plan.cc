@@ -10,6 +10,7 @@ namespace flux {
 namespace {
 
 constexpr uint32_t kSizeMax = 1000;
+constexpr TimeNs kCatchUp = 20;  // this part of the time between two faults
 
 Result<uint32_t> parse_count(const std::string& text, uint32_t least, uint32_t most) {
   uint32_t value = 0;
@@ -20,14 +21,19 @@ Result<uint32_t> parse_count(const std::string& text, uint32_t least, uint32_t m
   return value;
 }
 
-Result<RoleChoice> parse_role(const std::string& text) {
+constexpr const char* kForms = "worker, worker:1, server, server:0, coordinator or any";
+constexpr const char* kKillForms =
+    "worker, worker:1, server, server:0, coordinator, coordinator~log (its log too), any, "
+    "server:0+server:1 (both at once) or all";
+
+Result<RoleChoice> parse_role(const std::string& text, const char* forms = kForms) {
   static const std::vector<std::string> kRoles = {"worker", "server", "coordinator", "any"};
   const size_t colon = text.find(':');
   RoleChoice choice;
   choice.role = text.substr(0, colon);
   if (std::find(kRoles.begin(), kRoles.end(), choice.role) == kRoles.end())
-    return invalid("'{}' is no role{}; say worker, worker:1, server, server:0, coordinator or any",
-                   choice.role, did_you_mean(choice.role, kRoles));
+    return invalid("'{}' is no role{}; say {}", choice.role, did_you_mean(choice.role, kRoles),
+                   forms);
   if (colon == std::string::npos) return choice;
   if (choice.role == "coordinator" || choice.role == "any")
     return invalid("'{}': only workers and servers have numbers", text);
@@ -39,7 +45,7 @@ Result<FaultSpec> parse_one(FaultKind kind, const char* flag, const std::string&
   FaultSpec spec;
   spec.kind = kind;
   auto role = parse_role(text);
-  if (!role.is_ok()) return role.status().with_context(flag);
+  if (!role.is_ok()) return role.status().with_context(fmt::format("{} {}", flag, text));
   spec.who.push_back(std::move(role).value());
   return spec;
 }
@@ -116,8 +122,8 @@ Result<FaultSpec> parse_kill(const std::string& text) {
     roles = "coordinator";
   }
   for (const std::string& part : split(roles, '+')) {
-    auto role = parse_role(part);
-    if (!role.is_ok()) return role.status().with_context("--kill");
+    auto role = parse_role(part, kKillForms);
+    if (!role.is_ok()) return role.status().with_context("--kill " + text);
     spec.who.push_back(std::move(role).value());
   }
   return spec;
@@ -147,7 +153,7 @@ Result<FaultSpec> parse_partition(const std::string& text) {
         "--partition {}: give two roles: worker:0-server:1, or one way worker:0>server:1", text);
   for (const std::string& end : ends) {
     auto role = parse_role(end);
-    if (!role.is_ok()) return role.status().with_context("--partition");
+    if (!role.is_ok()) return role.status().with_context("--partition " + text);
     spec.who.push_back(std::move(role).value());
   }
   return spec;
@@ -163,16 +169,23 @@ Result<FaultSpec> parse_scale(const std::string& text) {
   const std::string sizes = text.substr(equals + 1);
   const size_t dots = sizes.find("..");
   spec.draw_size = dots != std::string::npos;
+  const auto named = [&](const Status& status) { return status.with_context("--scale " + text); };
   if (!spec.draw_size) {
     for (const std::string& size : split(sizes, ',')) {
-      FLUX_ASSIGN_OR_RETURN(const uint32_t value, parse_count(size, 1, kSizeMax));
-      spec.sizes.push_back(value);
+      const auto value = parse_count(size, 1, kSizeMax);
+      if (!value.is_ok()) return named(value.status());
+      spec.sizes.push_back(value.value());
     }
     return spec;
   }
-  FLUX_ASSIGN_OR_RETURN(const uint32_t low, parse_count(sizes.substr(0, dots), 1, kSizeMax));
-  FLUX_ASSIGN_OR_RETURN(const uint32_t high, parse_count(sizes.substr(dots + 2), low, kSizeMax));
-  for (uint32_t size = low; size <= high; ++size) spec.sizes.push_back(size);
+  const auto low = parse_count(sizes.substr(0, dots), 1, kSizeMax);
+  if (!low.is_ok()) return named(low.status());
+  const auto high = parse_count(sizes.substr(dots + 2), 1, kSizeMax);
+  if (!high.is_ok()) return named(high.status());
+  if (low.value() > high.value())
+    return invalid("--scale {}: the first number is above the last; say {}={}..{}", text,
+                   spec.scale, high.value(), low.value());
+  for (uint32_t size = low.value(); size <= high.value(); ++size) spec.sizes.push_back(size);
   return spec;
 }
 
@@ -188,6 +201,12 @@ Result<FaultSpec> parse_at(const std::string& text) {
   return spec;
 }
 
+Result<TimeNs> parse_duration(const std::string& flag, const std::string& text) {
+  auto time = parse_duration(text);
+  if (!time.is_ok()) return time.status().with_context(flag);
+  return time;
+}
+
 Result<TimeNs> parse_duration(const std::string& text) {
   static const std::vector<std::pair<std::string, TimeNs>> kUnits = {
       {"ms", kMillisecond}, {"s", kSecond}, {"m", 60 * kSecond}, {"h", 3600 * kSecond}};
@@ -199,7 +218,7 @@ Result<TimeNs> parse_duration(const std::string& text) {
   for (const auto& [name, size] : kUnits)
     if (read.ec == std::errc() && name == unit && number > 0 && number < 1e6)
       return static_cast<TimeNs>(number * static_cast<double>(size));
-  return invalid("'{}' is no time: say 200ms, 30s, 5m or 1h", text);
+  return invalid("'{}' is no time above 0: say 200ms, 30s, 5m or 1h", text);
 }
 
 DrillPlan::DrillPlan(DrillPlanOptions options)
@@ -229,6 +248,16 @@ std::optional<PlannedFault> DrillPlan::next() {
     fault.size = fault.spec.sizes[fault.spec.draw_size ? drawn % count : turn % count];
   }
   return fault;
+}
+
+TimeNs FaultClock::due(const PlannedFault& fault) const {
+  const TimeNs apart = fault.at_ns - planned_;
+  return std::max(fault.at_ns, at_ + apart - apart / kCatchUp);
+}
+
+void FaultClock::passed(const PlannedFault& fault, TimeNs at) {
+  planned_ = fault.at_ns;
+  at_ = at;
 }
 
 }  // namespace flux

@@ -68,6 +68,8 @@ Result<FaultSpec> parse_scale(const std::string& text);      // workers=1..8, se
 Result<FaultSpec> parse_at(const std::string& text);         // after_apply,seal or all
 // "200ms", "30s", "5m", "1h", "30" (seconds).
 Result<TimeNs> parse_duration(const std::string& text);
+// The same, of this flag, which a failure names.
+Result<TimeNs> parse_duration(const std::string& flag, const std::string& text);
 
 struct DrillPlanOptions {
   std::vector<FaultSpec> specs;
@@ -89,6 +91,18 @@ class DrillPlan {
   const DrillPlanOptions options_;
   Random random_;
   uint32_t number_ = 0;
+};
+
+// When planned faults are due: at their place in the plan, but after one that came late, or waited
+// and was left out, as far from it as the plan has them apart. Small delays are caught up with.
+class FaultClock {
+ public:
+  TimeNs due(const PlannedFault& fault) const;
+  // It was made, or left out, then.
+  void passed(const PlannedFault& fault, TimeNs at);
+
+ private:
+  TimeNs planned_ = 0, at_ = 0;  // of the latest
 };
 
 }  // namespace flux

@@ -155,14 +155,31 @@ Result<OomDone> take_memory(const RoleProcess& process) {
   FLUX_RETURN_IF_ERROR(check(process, handle));
   const std::string cgroup = take_by_cgroup(process);
   if (!cgroup.empty()) return OomDone{"a cgroup with 1 MiB", cgroup};
-  const rlimit none{0, RLIM_INFINITY};
-  if (::prlimit(static_cast<pid_t>(process.pid), RLIMIT_AS, &none, nullptr) != 0)
+  rlimit before{};
+  const auto pid = static_cast<pid_t>(process.pid);
+  bool limited = ::prlimit(pid, RLIMIT_AS, nullptr, &before) == 0;
+  const rlimit none{0, before.rlim_max};
+  limited = limited && ::prlimit(pid, RLIMIT_AS, &none, nullptr) == 0;
+  if (!limited)
     return errno_status(fmt::format("cannot limit the memory of {}", process.name), errno);
-  return OomDone{"no more address space (no cgroup v2 with a memory limit can be made here)", ""};
+  return OomDone{"no more address space (no cgroup v2 with a memory limit can be made here)", "",
+                 before.rlim_cur};
 }
 
-void remove_cgroup(const OomDone& done) {
-  if (!done.cgroup.empty()) ::rmdir(done.cgroup.c_str());
+void give_memory_back(const RoleProcess& process, const OomDone& done) {
+  const Handle handle(process.pid);
+  const bool there = check(process, handle).is_ok();
+  const auto pid = static_cast<pid_t>(process.pid);
+  if (!done.cgroup.empty()) {
+    if (there)
+      (void)write_text(join_path(parent_folder(done.cgroup), "cgroup.procs"), std::to_string(pid));
+    ::rmdir(done.cgroup.c_str());
+  } else if (there) {
+    rlimit limit{};
+    if (::prlimit(pid, RLIMIT_AS, nullptr, &limit) != 0) return;
+    limit.rlim_cur = done.address_space;
+    (void)::prlimit(pid, RLIMIT_AS, &limit, nullptr);
+  }
 }
 
 }  // namespace flux

@@ -39,11 +39,13 @@ bool obeys_faults(const RoleProcess& process);
 // How memory was taken away, for people.
 struct OomDone {
   std::string how;
-  std::string cgroup;  // folder to remove when the process is gone; may be empty
+  std::string cgroup;          // folder to remove when the process is gone; may be empty
+  uint64_t address_space = 0;  // the limit before, without a cgroup
 };
 // A cgroup of its own with almost no memory where cgroup v2 can be written, so that the kernel's
 // OOM killer comes; else a limit on its address space, so that its next allocations fail.
 Result<OomDone> take_memory(const RoleProcess& process);
-void remove_cgroup(const OomDone& done);
+// It has as much as before; nothing happens to one that is gone.
+void give_memory_back(const RoleProcess& process, const OomDone& done);
 
 }  // namespace flux

@@ -20,20 +20,27 @@ Json number(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-// What is timed of each fault, and its name for people and programs.
+// What is timed of each fault: its key, and its name for people.
 struct Column {
+  const char* key;
   const char* name;
   std::optional<double> DrillFault::*value;
 };
-constexpr Column kColumns[] = {{"noticed", &DrillFault::noticed_s},
-                               {"back", &DrillFault::back_s},
-                               {"trains", &DrillFault::trains_s},
-                               {"speed", &DrillFault::speed_s},
-                               {"recovered", &DrillFault::recovered_s}};
+constexpr Column kColumns[] = {{"noticed", "noticed", &DrillFault::noticed_s},
+                               {"back", "back", &DrillFault::back_s},
+                               {"trains", "trains again", &DrillFault::trains_s},
+                               {"new", "new examples", &DrillFault::new_s},
+                               {"speed", "80 % of speed", &DrillFault::speed_s},
+                               {"recovered", "recovered", &DrillFault::recovered_s}};
 
 struct Kind {
   size_t faults = 0;
-  std::map<std::string, std::vector<double>> times;  // by column
+  std::map<std::string, std::vector<double>> times;  // by key of the column
+  std::optional<Spread> spread(const Column& column) const {
+    const auto found = times.find(column.key);
+    if (found == times.end()) return std::nullopt;  // nobody saw it
+    return spread_of(found->second);
+  }
 };
 
 std::map<std::string, Kind> kinds_of(const DrillWatch& watch) {
@@ -42,7 +49,7 @@ std::map<std::string, Kind> kinds_of(const DrillWatch& watch) {
     Kind& kind = kinds[fault.label];
     ++kind.faults;
     for (const Column& column : kColumns)
-      if (fault.*column.value) kind.times[column.name].push_back(*(fault.*column.value));
+      if (fault.*column.value) kind.times[column.key].push_back(*(fault.*column.value));
   }
   return kinds;
 }
@@ -58,7 +65,7 @@ Json fault_json(const DrillFault& fault) {
     j["victims"].push_back({{"name", victim.name}, {"pid", victim.pid}});
   j["healed_t"] = number(fault.healed);
   for (const Column& column : kColumns)
-    j[std::string(column.name) + "_s"] = number(fault.*column.value);
+    j[std::string(column.key) + "_s"] = number(fault.*column.value);
   return j;
 }
 
@@ -68,9 +75,14 @@ Json recovery_json(const DrillWatch& watch) {
     Json j;
     j["faults"] = kind.faults;
     for (const Column& column : kColumns) {
-      const auto found = kind.times.find(column.name);
-      const Spread s = spread_of(found == kind.times.end() ? std::vector<double>() : found->second);
-      j[column.name] = {{"count", s.count}, {"p50", s.p50}, {"p99", s.p99}, {"max", s.max}};
+      const std::optional<Spread> s = kind.spread(column);
+      const auto value = [&](double Spread::*which) {
+        return s ? Json((*s).*which) : Json(nullptr);
+      };
+      j[column.key] = {{"count", s ? s->count : 0},
+                       {"p50", value(&Spread::p50)},
+                       {"p99", value(&Spread::p99)},
+                       {"max", value(&Spread::max)}};
     }
     out[label] = j;
   }
@@ -115,6 +127,22 @@ Goodput goodput_of(const DrillReport& report) {
   return out;
 }
 
+std::string no_fault_text(const NoFault& facts, const DrillWatch& watch) {
+  if (!watch.left_out().empty())
+    return fmt::format("no fault was made: {} left out, the last: {}", watch.left_out().size(),
+                       watch.left_out().back());
+  if (!facts.waited_for.empty())
+    return fmt::format("no fault was made: the first was due, but {}", facts.waited_for);
+  if (!facts.trained && facts.complete)
+    return "no fault was made: the job had nothing left to train (it was complete before, or it "
+           "is very short); --fresh trains it anew";
+  if (!facts.trained) return "no fault was made: the job was not seen in training";
+  return fmt::format(
+      "no fault was made: training went on for {:.1f} s, and the first fault was to come after {}; "
+      "give a shorter --every, or a longer job",
+      facts.trained_s, facts.every);
+}
+
 std::string drill_line(const DrillReport& report) {
   std::string line = fmt::format("faults {} · ", with_commas(report.watch->faults().size()));
   if (report.summary) {
@@ -138,20 +166,21 @@ std::string drill_line(const DrillReport& report) {
 }
 
 std::string recovery_table(const DrillReport& report) {
-  std::string out =
-      fmt::format("{:<28} {:>6} {:>28} {:>28}\n", "", "", "noticed after, s", "recovered after, s");
-  out += fmt::format("{:<28} {:>6} {:>6} {:>6} {:>6} {:>6} {:>7} {:>6} {:>6} {:>6}\n", "fault",
-                     "count", "seen", "p50", "p99", "max", "seen", "p50", "p99", "max");
-  for (auto& [label, kind] : kinds_of(*report.watch)) {
-    const auto spread = [&](const char* name) {
-      const auto found = kind.times.find(name);
-      return spread_of(found == kind.times.end() ? std::vector<double>() : found->second);
-    };
-    const Spread noticed = spread("noticed"), recovered = spread("recovered");
-    out += fmt::format(
-        "{:<28} {:>6} {:>6} {:>6.2f} {:>6.2f} {:>6.2f} {:>7} {:>6.2f} {:>6.2f} {:>6.2f}\n", label,
-        kind.faults, noticed.count, noticed.p50, noticed.p99, noticed.max, recovered.count,
-        recovered.p50, recovered.p99, recovered.max);
+  if (report.watch->faults().empty()) return "";
+  std::string out = fmt::format("{:<38} {:>5}  {:<14} {:>5} {:>7} {:>7} {:>7}\n", "fault", "count",
+                                "seconds until", "seen", "p50", "p99", "max");
+  const auto seconds = [](const std::optional<Spread>& spread, double Spread::*which) {
+    return spread ? fmt::format("{:.2f}", (*spread).*which) : std::string("-");
+  };
+  for (const auto& [label, kind] : kinds_of(*report.watch)) {
+    std::string head = fmt::format("{:<38} {:>5}", label, kind.faults);
+    for (const Column& column : kColumns) {
+      const std::optional<Spread> s = kind.spread(column);
+      out += fmt::format("{:<44}  {:<14} {:>5} {:>7} {:>7} {:>7}\n", head, column.name,
+                         s ? s->count : 0, seconds(s, &Spread::p50), seconds(s, &Spread::p99),
+                         seconds(s, &Spread::max));
+      head.clear();
+    }
   }
   return out;
 }
@@ -166,7 +195,7 @@ std::string drill_json(const DrillReport& report) {
   j["end"] = report.end;
   j["line"] = drill_line(report);
   j["faults_made"] = watch.faults().size();
-  j["faults_left_out"] = report.left_out;
+  j["faults_left_out"] = watch.left_out().size();
   j["worst_stall_s"] = watch.worst_stall_s();
   j["stall_before_s"] = watch.stall_before_s();
   j["examples_per_s_before"] = watch.rate_before();

@@ -34,7 +34,6 @@ struct DrillReport {
   std::optional<DrilledSummary> summary;   // if the job ended
   std::optional<DrilledSummary> baseline;  // of an undisturbed run, if given
   uint64_t examples_total = 0;             // as the status said
-  uint32_t left_out = 0;                   // faults that could not be made
   const DrillWatch* watch = nullptr;
 };
 
@@ -43,6 +42,16 @@ struct Goodput {
   double reference = 0, share = 0;
 };
 Goodput goodput_of(const DrillReport& report);
+
+// Why a drill ended without a fault, in words.
+struct NoFault {
+  bool trained = false;    // the job has been seen in training
+  bool complete = false;   // it came to its end
+  double trained_s = 0;    // so long
+  std::string waited_for;  // of the fault that was due: why it could not be made yet
+  std::string every;       // as the person gave it
+};
+std::string no_fault_text(const NoFault& facts, const DrillWatch& watch);
 
 // "faults 300 · samples 45,840,617/45,840,617 applied once · lost 0 · double 0 · ..."
 std::string drill_line(const DrillReport& report);

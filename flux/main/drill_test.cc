@@ -1,4 +1,4 @@
-// The plan of a drill, what it makes of samples, and the forms of its report.
+// The plan of a drill, whom it is about, and what it reads.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -6,14 +6,11 @@
 #include <string>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "flux/main/drill_plan.h"
 #include "flux/main/drill_report.h"
-#include "flux/main/drill_watch.h"
 #include "flux/main/role_process.h"
-#include "flux/main/timeline_svg.h"
 
 namespace flux {
 namespace {
@@ -76,6 +73,26 @@ TEST(DrillPlan, EndsAfterItsTimesOrItsTime) {
   EXPECT_EQ(plan_of(options).size(), 4U);
 }
 
+// As recorded: fault 2 waited ten seconds for its victim, and 3 and 4 were long due then.
+TEST(DrillPlan, FaultsStayApartAfterOneThatCameLate) {
+  DrillPlanOptions options = three_kinds();
+  options.jitter = 0;
+  DrillPlan plan(options);
+  FaultClock clock;
+  const PlannedFault one = *plan.next(), two = *plan.next(), three = *plan.next(),
+                     four = *plan.next(), five = *plan.next();
+  EXPECT_EQ(clock.due(one), 10 * kSecond);
+  clock.passed(one, 10 * kSecond + kMillisecond);
+  EXPECT_EQ(clock.due(two), 20 * kSecond);  // a little late does not move the plan
+  clock.passed(two, 32 * kSecond);
+  EXPECT_GE(clock.due(three), 41 * kSecond);
+  EXPECT_LE(clock.due(three), 42 * kSecond);
+  clock.passed(three, 42 * kSecond);
+  EXPECT_GE(clock.due(four), 51 * kSecond);
+  clock.passed(four, 51 * kSecond);
+  EXPECT_GE(clock.due(five), 60 * kSecond);
+}
+
 TEST(DrillPlan, WordsAndBack) {
   EXPECT_EQ(parse_kill("server:0+server:1").value().text(), "kill server:0+server:1");
   EXPECT_EQ(parse_kill("server:0+server:1").value().label(), "kill server+server");
@@ -104,217 +121,17 @@ TEST(DrillPlan, RefusesInPlainWords) {
     refused(parse_scale(text));
   for (const char* text : {"", "s", "5d", "-1s", "0s", "1e9h", "nan", "5 s"})
     refused(parse_duration(text));
+  const auto says = [&](const auto& result, std::initializer_list<const char*> words) {
+    const std::string text = refused(result);
+    for (const char* word : words) EXPECT_NE(text.find(word), std::string::npos) << text;
+  };
+  says(parse_kill("nobody"),
+       {"--kill nobody", "worker:1", "any", "all", "coordinator~log", "server:0+server:1"});
+  says(parse_scale("workers=8..1"), {"--scale workers=8..1", "say workers=1..8"});
+  says(parse_scale("workers=x"), {"--scale workers=x", "'x'"});
+  says(parse_duration("--every", "soon"), {"--every", "'soon'", "200ms"});
   refused(parse_drain("coordinator"));
   refused(parse_at("nowhere"));
-}
-
-// A job that applies 100 examples in each sample of 0.1 s, unless it is told not to.
-struct WatchTest : ::testing::Test {
-  void SetUp() override {
-    status.state = "training";
-    status.job = "counted";
-    for (uint32_t i = 0; i < 2; ++i) {
-      WorkerStatus worker;
-      worker.name = fmt::format("worker-{}", i);
-      worker.pid = 100 + i;
-      status.workers.push_back(worker);
-      ServerStatus server;
-      server.name = fmt::format("server-{}", i);
-      server.pid = 200 + i;
-      status.servers.push_back(server);
-    }
-    record.pid = 300;
-  }
-  void samples(int count, bool moves = true, bool answers = true) {
-    for (int i = 0; i < count; ++i) {
-      t += 0.1;
-      if (moves) status.examples_applied += 100;
-      watch.add_sample(t, answers ? std::optional(status) : std::nullopt, record);
-    }
-  }
-  DrillFault fault(const std::string& role, const std::string& name, int64_t pid,
-                   FaultKind kind = FaultKind::kKill) {
-    DrillFault out;
-    out.number = static_cast<uint32_t>(watch.faults().size()) + 1;
-    out.kind = kind;
-    out.label = "kill " + role;
-    out.victims = {{role, name, "here", "", pid}};
-    out.t = t;
-    return out;
-  }
-  JobStatus status;
-  CoordinatorRecord record;
-  DrillWatch watch;
-  double t = 0;
-};
-
-TEST_F(WatchTest, AKilledWorkerIsNoticedReplacedAndTrainingGoesOn) {
-  samples(20);
-  watch.add_fault(fault("worker", "worker-1", 101));
-  samples(3);
-  EXPECT_FALSE(watch.faults()[0].noticed_s);
-  status.workers.pop_back();
-  samples(1, false);
-  samples(4);
-  WorkerStatus again;
-  again.name = "worker-1";
-  again.pid = 111;
-  status.workers.push_back(again);
-  samples(20);
-  const DrillFault& f = watch.faults()[0];
-  EXPECT_NEAR(*f.noticed_s, 0.4, 1e-6);
-  EXPECT_NEAR(*f.trains_s, 0.5, 1e-6);
-  EXPECT_NEAR(*f.recovered_s, 0.5, 1e-6);
-  EXPECT_NEAR(*f.back_s, 0.9, 1e-6);
-  EXPECT_TRUE(f.speed_s);
-  EXPECT_TRUE(f.over());
-  EXPECT_EQ(watch.workers_restarted(), 1U);
-  EXPECT_EQ(watch.workers_restarted_unasked(), 0U);
-  EXPECT_NEAR(watch.worst_stall_s(), 0.2, 1e-6);
-  EXPECT_NEAR(watch.rate_before(), 1000, 1);
-}
-
-TEST_F(WatchTest, AStallLastsUntilSomethingIsApplied) {
-  samples(10);
-  EXPECT_NEAR(watch.stall_before_s(), 0.1, 1e-6);
-  watch.add_fault(fault("server", "server-0", 200));
-  samples(7, false);
-  EXPECT_NEAR(watch.worst_stall_s(), 0.7, 1e-6);  // while it lasts
-  status.servers[0].pid = 210;
-  samples(1, false);
-  samples(10);
-  EXPECT_NEAR(watch.worst_stall_s(), 0.9, 1e-6);
-  EXPECT_NEAR(*watch.faults()[0].recovered_s, 0.9, 1e-6);
-  EXPECT_NEAR(watch.stall_before_s(), 0.1, 1e-6);
-}
-
-TEST_F(WatchTest, WorkDoneWhileTheCoordinatorIsAwayIsNoStall) {
-  samples(20);
-  watch.add_fault(fault("coordinator", "coordinator", 300));
-  samples(15, true, false);  // workers go on; nobody tells
-  record.pid = 301;
-  samples(10);
-  const DrillFault& f = watch.faults()[0];
-  EXPECT_NEAR(*f.noticed_s, 0.1, 1e-6);
-  EXPECT_NEAR(*f.recovered_s, 1.6, 1e-6);
-  EXPECT_LT(watch.worst_stall_s(), 0.3);
-}
-
-TEST_F(WatchTest, AnIdleTimeWhileTheCoordinatorIsAwayIsOne) {
-  samples(20);
-  watch.add_fault(fault("coordinator", "coordinator", 300));
-  samples(15, false, false);
-  record.pid = 301;
-  samples(10);
-  EXPECT_GT(watch.worst_stall_s(), 1.4);
-}
-
-TEST_F(WatchTest, SavingIsNoStall) {
-  samples(10);
-  watch.add_fault(fault("worker", "worker-1", 101));
-  status.state = "saving";
-  samples(30, false);
-  status.state = "training";
-  samples(5);
-  EXPECT_LT(watch.worst_stall_s(), 0.3);
-}
-
-TEST_F(WatchTest, APauseCountsFromItsEnd) {
-  samples(20);
-  watch.add_fault(fault("worker", "worker-0", 100, FaultKind::kPause));
-  status.workers[0].seen_s_ago = 3;
-  samples(30);
-  EXPECT_FALSE(watch.faults()[0].recovered_s);
-  watch.heal(1, t);
-  samples(2);
-  status.workers[0].seen_s_ago = 0.1;
-  samples(20);
-  const DrillFault& f = watch.faults()[0];
-  EXPECT_NEAR(*f.recovered_s, 0.3, 1e-6);
-  EXPECT_FALSE(f.noticed_s);  // it was a member all the time
-  EXPECT_EQ(watch.workers_restarted(), 0U);
-}
-
-TEST_F(WatchTest, AWorkerThatWasNotTouchedAndIsAnotherOneIsCounted) {
-  samples(5);
-  watch.add_fault(fault("server", "server-0", 200));
-  status.workers[0].pid = 777;
-  samples(5);
-  EXPECT_EQ(watch.workers_restarted_unasked(), 1U);
-}
-
-TEST(Spread, IsByNearestRank) {
-  std::vector<double> values;
-  for (int i = 100; i >= 1; --i) values.push_back(i);
-  const Spread s = spread_of(values);
-  EXPECT_EQ(s.count, 100U);
-  EXPECT_EQ(s.p50, 50);
-  EXPECT_EQ(s.p99, 99);
-  EXPECT_EQ(s.max, 100);
-  EXPECT_EQ(spread_of({}).count, 0U);
-  EXPECT_EQ(spread_of({7}).p99, 7);
-}
-
-TEST_F(WatchTest, ReportInItsForms) {
-  samples(20);
-  watch.add_fault(fault("worker", "worker-1", 101));
-  status.workers[1].pid = 111;
-  samples(20);
-  DrillReport report;
-  report.job = "counted <&>";
-  report.plan = "kill worker every 2s";
-  report.end = "running";
-  report.examples_total = 45'840'617;
-  report.watch = &watch;
-  EXPECT_NE(drill_line(report).find("faults 1 · samples 4,000/45,840,617 so far"),
-            std::string::npos)
-      << drill_line(report);
-  DrilledSummary summary;
-  summary.state = "complete";
-  summary.expected = 45'840'617;
-  summary.applied_once = 45'840'617;
-  summary.auc = 0.75;
-  summary.text = "{\"state\": \"complete\"}";
-  report.summary = summary;
-  const std::string line = drill_line(report);
-  EXPECT_TRUE(
-      line.starts_with("faults 1 · samples 45,840,617/45,840,617 applied once · lost 0 · "
-                       "double 0 · worst stall 0."))
-      << line;
-  EXPECT_TRUE(line.ends_with("· AUC 0.75000")) << line;
-  report.baseline = summary;
-  report.baseline->auc = 0.75004;
-  report.baseline->examples_per_s = 2000;
-  EXPECT_TRUE(drill_line(report).ends_with("goodput 50 % · AUC -0.00004")) << drill_line(report);
-  const auto json = nlohmann::json::parse(drill_json(report));
-  EXPECT_EQ(json["faults"].size(), 1U);
-  EXPECT_EQ(json["samples"].size(), 40U);
-  EXPECT_EQ(json["samples"][0].size(), json["sample_columns"].size());
-  EXPECT_EQ(json["recovery"]["kill worker"]["recovered"]["count"], 1);
-  EXPECT_EQ(json["summary"]["state"], "complete");
-  EXPECT_NE(recovery_table(report).find("kill worker"), std::string::npos);
-}
-
-TEST_F(WatchTest, ThePictureHasEveryFaultAndNoScript) {
-  samples(20);
-  for (int i = 0; i < 3; ++i) {
-    watch.add_fault(fault("worker", "worker-1", 101));
-    samples(5, true, i != 1);
-  }
-  const std::string svg =
-      timeline_svg({"a <b> & c", "note", 1000, 0.97}, watch.samples(), watch.faults());
-  EXPECT_TRUE(svg.starts_with("<svg "));
-  EXPECT_TRUE(svg.ends_with("</svg>\n"));
-  EXPECT_EQ(svg.find("<b>"), std::string::npos);
-  EXPECT_EQ(svg.find("<script"), std::string::npos);
-  EXPECT_NE(svg.find("kill worker (3)"), std::string::npos);
-  EXPECT_NE(svg.find("goodput 97 %"), std::string::npos);
-  EXPECT_NE(svg.find("#e4e4e4"), std::string::npos);  // the coordinator was away once
-  size_t marks = 0;
-  for (size_t at = svg.find("l4 8"); at != std::string::npos; at = svg.find("l4 8", at + 1))
-    ++marks;
-  EXPECT_EQ(marks, 3U);
-  EXPECT_TRUE(timeline_svg({}, {}, {}).ends_with("</svg>\n"));
 }
 
 TEST(DrillProcesses, ChoosesByNumberAndByDraw) {
@@ -340,6 +157,25 @@ TEST(DrillProcesses, TouchesNobodyWhoIsNotOfTheJob) {
   EXPECT_EQ(take_memory(process).status().code(), Code::kNotFound);
   process.host = "elsewhere";
   EXPECT_EQ(signal_process(process, SIGKILL).code(), Code::kInvalid);
+}
+
+TEST(DrillReport, SaysWhyThereWasNoFault) {
+  DrillWatch watch;
+  NoFault facts;
+  facts.complete = true;
+  facts.every = "30s";
+  EXPECT_NE(no_fault_text(facts, watch).find("--fresh"), std::string::npos);
+  facts.trained = true;
+  facts.trained_s = 12.34;
+  const std::string early = no_fault_text(facts, watch);
+  EXPECT_NE(early.find("12.3 s"), std::string::npos) << early;
+  EXPECT_NE(early.find("shorter --every"), std::string::npos) << early;
+  facts.waited_for = "worker:99 is not there now";
+  EXPECT_NE(no_fault_text(facts, watch).find("worker:99"), std::string::npos);
+  watch.leave_out(3, 1, "server-0 asked for no memory");
+  const std::string left = no_fault_text(facts, watch);
+  EXPECT_NE(left.find("1 left out, the last: server-0 asked"), std::string::npos) << left;
+  EXPECT_EQ(left.find("--every"), std::string::npos);
 }
 
 TEST(DrilledSummary, OddFilesAreRefused) {

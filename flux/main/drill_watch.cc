@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace flux {
 namespace {
 
@@ -46,6 +48,51 @@ bool beginning(const std::string& state) {
   return state == "starting" || state == "loading" || state == "reading";
 }
 
+// Until somebody heals it.
+bool lasts(FaultKind kind) {
+  return kind == FaultKind::kPause || kind == FaultKind::kPartition;
+}
+
+// Several at once: what no replica is left of comes from a checkpoint.
+bool goes_back(const DrillFault& fault) {
+  return fault.kind == FaultKind::kKillAll ||
+         (fault.kind == FaultKind::kKill && fault.victims.size() > 1);
+}
+
+// Nobody of those who were killed is the coordinator.
+bool anew(const DrillFault& fault, const std::optional<CoordinatorRecord>& record) {
+  return record && std::none_of(fault.victims.begin(), fault.victims.end(),
+                                [&](const RoleProcess& p) { return p.pid == record->pid; });
+}
+
+// By then members leave for reasons of their own.
+bool ending(const std::string& state) {
+  return state == "stopping" || state == "ending" || state == "complete" || state == "stopped" ||
+         state == "failed";
+}
+
+int64_t wanted(const JobStatus& status, const DrillFault& fault) {
+  return fault.scale == "workers" ? status.wanted_workers : status.wanted_servers;
+}
+
+bool about_the_same(const DrillFault& one, const DrillFault& other) {
+  if (other.kind == FaultKind::kKillAll) return true;
+  if (other.kind == FaultKind::kScale)
+    return one.kind == FaultKind::kScale && one.scale == other.scale;
+  return std::any_of(one.victims.begin(), one.victims.end(), [&](const RoleProcess& a) {
+    return std::any_of(other.victims.begin(), other.victims.end(),
+                       [&](const RoleProcess& b) { return a.role == b.role && a.name == b.name; });
+  });
+}
+
+// After such a fault the status may show others no more: a new coordinator does not know them yet,
+// or they were asked to leave.
+bool moves_others(const DrillFault& fault) {
+  return fault.kind == FaultKind::kScale ||
+         std::any_of(fault.victims.begin(), fault.victims.end(),
+                     [](const RoleProcess& p) { return p.role == "coordinator"; });
+}
+
 bool about_coordinator(const DrillFault& fault) {
   return fault.kind != FaultKind::kKillAll && fault.victims.size() == 1 &&
          fault.victims[0].role == "coordinator";
@@ -57,15 +104,36 @@ void DrillWatch::say(double t, uint32_t fault, const std::string& what) {
   events_.push_back({t, fault, what});
 }
 
+void DrillWatch::leave_out(double t, uint32_t fault, const std::string& why) {
+  left_out_.push_back(why);
+  say(t, fault, "left out: " + why);
+}
+
 std::vector<DrillEvent> DrillWatch::take_new_events() {
   const auto first =
       events_.begin() + static_cast<std::ptrdiff_t>(std::exchange(told_, events_.size()));
   return {first, events_.end()};
 }
 
+void DrillWatch::supersede(const DrillFault& later) {
+  for (DrillFault& earlier : faults_) {
+    if (earlier.over()) continue;
+    if (about_the_same(earlier, later)) {
+      earlier.given_up = true;
+      say(later.t, earlier.number,
+          fmt::format("{}: not followed further, fault {} is about the same", earlier.label,
+                      later.number));
+    } else if (moves_others(later)) {
+      earlier.unnoticeable = true;
+    }
+  }
+}
+
 void DrillWatch::add_fault(DrillFault fault) {
+  supersede(fault);
   fault.rate_before = rate_between(fault.t - kBeforeWindow_s, fault.t);
-  fault.applied_at_notice = applied();
+  fault.applied_then = applied();
+  fault.trained_least = trained();
   if (ends_victims(fault.kind) || fault.kind == FaultKind::kPause)  // which may be replaced
     for (const RoleProcess& victim : fault.victims) victims_.insert(victim.pid);
   say(fault.t, fault.number, fault.text);
@@ -76,14 +144,10 @@ void DrillWatch::heal(uint32_t number, double t) {
   for (DrillFault& fault : faults_)
     if (fault.number == number && !fault.healed) {
       fault.healed = t;
-      fault.applied_at_notice = applied();
+      fault.applied_then = applied();
+      fault.trained_least = trained();
       say(t, number, fault.label + ": over");
     }
-}
-
-void DrillWatch::give_up(uint32_t number) {
-  for (DrillFault& fault : faults_)
-    if (fault.number == number) fault.given_up = true;
 }
 
 void DrillWatch::end() {
@@ -98,7 +162,7 @@ void DrillWatch::add_sample(double t, const std::optional<JobStatus>& status,
   DrillSample now;
   now.t = t;
   now.applied = applied();
-  now.trained = samples_.empty() ? 0 : samples_.back().trained;
+  now.trained = trained();
   if (status) {
     now.answered = true;
     now.state = status->state;
@@ -120,8 +184,8 @@ void DrillWatch::add_sample(double t, const std::optional<JobStatus>& status,
     if (!fault.over()) watch_fault(&fault, now, status, record);
 }
 
-// A stall is time in training in which nothing was applied. While nobody answers nothing is seen;
-// what was applied meanwhile is taken off at the speed of the whole drill.
+// A stall is time in training in which nothing new was applied, repeats or not. While nobody
+// answers nothing is seen; what was applied meanwhile is taken off at the speed of the whole drill.
 void DrillWatch::watch_stall(const DrillSample& now) {
   if (!now.answered) {
     blind_ = true;
@@ -161,7 +225,9 @@ void DrillWatch::watch_restarts(const JobStatus& status) {
 bool DrillWatch::noticed(const DrillFault& fault, const DrillSample& now,
                          const std::optional<JobStatus>& status,
                          const std::optional<CoordinatorRecord>& record) const {
-  if (fault.kind == FaultKind::kScale) return now.answered;
+  if (fault.unnoticeable || ending(now.state)) return false;
+  if (fault.kind == FaultKind::kScale) return status && wanted(*status, fault) == fault.size;
+  if (lasts(fault.kind) && fault.back_s) return false;  // what comes later is not of this
   return std::all_of(fault.victims.begin(), fault.victims.end(), [&](const RoleProcess& victim) {
     if (victim.role == "coordinator") return !now.answered || !record || record->pid != victim.pid;
     return status && shown(*status, victim).first != victim.pid;
@@ -171,7 +237,9 @@ bool DrillWatch::noticed(const DrillFault& fault, const DrillSample& now,
 bool DrillWatch::back(const DrillFault& fault, const DrillSample& now,
                       const std::optional<JobStatus>& status,
                       const std::optional<CoordinatorRecord>& record) const {
-  if (!now.answered || !status || (!ends_victims(fault.kind) && !fault.healed)) return false;
+  if (!now.answered || !status || (lasts(fault.kind) && !fault.healed)) return false;
+  if (fault.kind == FaultKind::kScale)
+    return fault.size == (fault.scale == "workers" ? now.workers : now.servers);
   return std::all_of(fault.victims.begin(), fault.victims.end(), [&](const RoleProcess& victim) {
     const bool other = ends_victims(fault.kind);  // another process than it was
     if (victim.role == "coordinator") return record && (!other || record->pid != victim.pid);
@@ -185,50 +253,59 @@ bool DrillWatch::somebody_hurt() const {
                      [](const DrillFault& fault) { return !fault.recovered_s && !fault.given_up; });
 }
 
-// After the loss of state that was not replicated, training begins at a checkpoint, below what was
-// applied before: then the work of this run counts instead.
-bool DrillWatch::goes_on(const DrillFault& fault, const DrillSample& now,
-                         const std::optional<CoordinatorRecord>& record) const {
-  if (!now.answered) return false;
-  if (fault.kind == FaultKind::kKillAll) {
-    const bool anew =
-        record && std::none_of(fault.victims.begin(), fault.victims.end(),
-                               [&](const RoleProcess& p) { return p.pid == record->pid; });
-    return anew && now.state == "training" && now.trained > 0;
+// Workers may first repeat what was applied after the checkpoint that the job went back to: they
+// train again before anything new is applied.
+void DrillWatch::watch_training(DrillFault* fault, const DrillSample& now,
+                                const std::optional<CoordinatorRecord>& record) {
+  const bool begun = lasts(fault->kind) ? fault->healed.has_value() : fault->noticed_s.has_value();
+  if (!begun || !now.answered) return;
+  const double since = now.t - fault->healed.value_or(fault->t);
+  const bool more = now.trained > fault->trained_least;
+  fault->trained_least = std::min(fault->trained_least, now.trained);
+  const bool first = now.state == "training" && now.trained > 0;  // of a job that began anew
+  if (!fault->trains_s &&
+      (fault->kind == FaultKind::kKillAll ? anew(*fault, record) && first : more)) {
+    fault->trains_s = since;
+    say(now.t, fault->number, fault->label + ": workers train again");
   }
-  if (fault.victims.size() > 1 && fault.kind == FaultKind::kKill)
-    return now.trained > fault.trained_at_notice;
-  return now.applied > fault.applied_at_notice;
+  if (!fault->new_s && now.applied > fault->applied_then) {
+    if (!fault->trains_s) fault->trains_s = since;  // what is new was trained
+    fault->new_s = since;
+    say(now.t, fault->number, fault->label + ": new examples are applied");
+  }
 }
 
-// What recovery means: of a coordinator that it answers again; of a pause or a partition that, once
-// it is over, both ends are there and training goes on; of everything else that the loss was
-// noticed and training goes on without what was lost or with what replaced it.
+// What recovery means: of a coordinator that it answers again; of a change of numbers that so many
+// are there; of a pause or a partition that, once
+// it is over, both ends are there and new examples are applied; of a loss that takes the job back
+// to a checkpoint that workers train again; of everything else that the loss was noticed and new
+// examples are applied without what was lost or with what replaced it.
 void DrillWatch::watch_fault(DrillFault* fault, const DrillSample& now,
                              const std::optional<JobStatus>& status,
                              const std::optional<CoordinatorRecord>& record) {
-  const bool lasting = !ends_victims(fault->kind) && fault->kind != FaultKind::kScale;
+  const bool lasting = lasts(fault->kind);
   const double since = now.t - fault->healed.value_or(fault->t);
   if (!fault->noticed_s && noticed(*fault, now, status, record)) {
     fault->noticed_s = now.t - fault->t;
-    if (!fault->healed) fault->applied_at_notice = now.applied;
-    fault->trained_at_notice = now.trained;
+    if (!fault->healed) fault->applied_then = now.applied;
+    if (!fault->healed) fault->trained_least = now.trained;
     say(now.t, fault->number, fault->label + ": noticed");
   }
   if (!fault->back_s && (fault->noticed_s || lasting) && back(*fault, now, status, record)) {
     fault->back_s = since;
-    if (!fault->victims.empty()) say(now.t, fault->number, fault->label + ": back");
+    const bool scaled = fault->kind == FaultKind::kScale;
+    say(now.t, fault->number,
+        fault->label + (scaled ? fmt::format(": {} are there", fault->size) : ": back"));
   }
-  const bool begun = lasting ? fault->healed.has_value() : fault->noticed_s.has_value();
-  if (!fault->trains_s && begun && goes_on(*fault, now, record)) {
-    fault->trains_s = since;
-    say(now.t, fault->number, fault->label + ": training goes on");
-  }
-  const std::optional<double>& counts = about_coordinator(*fault) ? fault->back_s : fault->trains_s;
+  watch_training(fault, now, record);
+  const bool by_back = about_coordinator(*fault) || fault->kind == FaultKind::kScale;
+  const std::optional<double>& counts = by_back             ? fault->back_s
+                                        : goes_back(*fault) ? fault->trains_s
+                                                            : fault->new_s;
   if (!fault->recovered_s && counts && (!lasting || fault->back_s))
     fault->recovered_s = lasting ? std::max(*counts, *fault->back_s) : *counts;
   const double window = std::min(kRateWindow_s, since);
-  if (!fault->speed_s && fault->trains_s && since >= kRateWindow_s / 2 &&
+  if (!fault->speed_s && fault->new_s && since >= kRateWindow_s / 2 &&
       rate_between(now.t - window, now.t) >= kSpeedShare * fault->rate_before)
     fault->speed_s = since;
 }

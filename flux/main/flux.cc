@@ -304,7 +304,7 @@ void add_drill(CLI::App* app, Arguments* a, int* exit_code) {
   add_drill_faults(drill, to);
   drill->add_option("--every", to->every, "time from one fault to the next (30s, 500ms, 2m)");
   drill->add_option("--for", to->for_text, "no fault after this time");
-  drill->add_option("--times", to->times, "so many faults");
+  drill->add_option("--times", to->times, "so many faults")->check(CLI::Range(1, 1'000'000));
   drill->add_option("--jitter", to->jitter, "moments move by up to this share of --every")
       ->check(CLI::Range(0.0, 0.5));
   drill->add_option("--seed", to->seed, "the same seed, the same plan");

@@ -26,6 +26,7 @@ ProgressPoint JobConsole::point(const JobStatus& status) const {
   p.examples = status.examples_run;
   p.loss_sum = status.train_logloss * static_cast<double>(status.examples_run);
   p.auc = status.train_auc;
+  p.applied = status.examples_applied;
   return p;
 }
 
@@ -34,8 +35,7 @@ void JobConsole::training(bool on, uint64_t before, uint64_t total) {
   if (on) {
     if (!curve_loaded_) curve_.load(in_output("curve.tsv"), before);
     curve_loaded_ = true;
-    // Workers count over all passes of this run.
-    view_.begin(before - std::min(before, now.examples), total, steady_now_ns());
+    view_.begin(now, total, steady_now_ns());
   } else {
     view_.finish(now, steady_now_ns());
   }
@@ -47,7 +47,7 @@ void JobConsole::tick() {
   const TimeNs now = steady_now_ns();
   const ProgressPoint p = point(snapshot_());
   if (view_.due(p.examples, now)) view_.update(p, now);
-  view_.draw_bar(p.examples, now);
+  view_.draw_bar(p, now);
 }
 
 void JobConsole::saved() {

@@ -7,10 +7,13 @@
 #include <new>
 #include <utility>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace flux {
 namespace {
+
+constexpr size_t kMoreBytes = size_t{1} << 30;  // more than an allocator has put by
 
 void say_and_end() {
   constexpr char kText[] = "flux: out of memory\n";
@@ -33,6 +36,12 @@ uint64_t number_of(const std::string& path, const std::string& name) {
 
 void end_when_out_of_memory() {
   std::set_new_handler(say_and_end);
+}
+
+void ask_for_more_memory() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  ::operator delete(::operator new(limit.rlim_cur + kMoreBytes));
 }
 
 MemoryWatch::MemoryWatch(std::string groups, std::string own) {

@@ -17,6 +17,10 @@ constexpr int kOutOfMemoryCode = 71;
 // From now on this process says so and ends with kOutOfMemoryCode when it gets no more memory.
 void end_when_out_of_memory();
 
+// For drills: asks once for more memory than a limit on the address space leaves, which is the end
+// of this process. Without such a limit nothing happens.
+void ask_for_more_memory();
+
 class MemoryWatch {
  public:
   // Where the system tells it; others only for tests.

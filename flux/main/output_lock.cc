@@ -10,19 +10,27 @@
 
 namespace flux {
 
-Result<std::unique_ptr<OutputLock>> OutputLock::take(const std::string& output) {
+namespace {
+
+constexpr const char* kFile = ".lock";
+constexpr const char* kDrillFile = ".drill.lock";
+
+std::string text_of(int fd) {
+  char text[32] = {};
+  const ssize_t n = ::pread(fd, text, sizeof text - 1, 0);
+  return n > 0 ? std::string(text, static_cast<size_t>(n)) : "?";
+}
+
+// Open and locked, or -1 with the process that has it.
+Result<int> lock_file(const std::string& output, const char* name, std::string* other) {
   FLUX_RETURN_IF_ERROR(make_folders(output));
-  const std::string path = join_path(output, ".lock");
+  const std::string path = join_path(output, name);
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return errno_status("cannot create " + path, errno);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    char text[32] = {};
-    const ssize_t n = ::pread(fd, text, sizeof text - 1, 0);
+    *other = text_of(fd);
     ::close(fd);
-    return invalid(
-        "output folder {} is in use by process {}; wait for it, stop it, or give another "
-        "folder with --set output=DIR",
-        output, n > 0 ? std::string(text, static_cast<size_t>(n)) : "?");
+    return -1;
   }
   const std::string pid = std::to_string(::getpid());
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0) {
@@ -30,7 +38,38 @@ Result<std::unique_ptr<OutputLock>> OutputLock::take(const std::string& output) 
     ::close(fd);
     return status;
   }
+  return fd;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<OutputLock>> OutputLock::take(const std::string& output) {
+  std::string other;
+  FLUX_ASSIGN_OR_RETURN(const int fd, lock_file(output, kFile, &other));
+  if (fd < 0)
+    return invalid(
+        "output folder {} is in use by process {}; wait for it, stop it, or give another "
+        "folder with --set output=DIR",
+        output, other);
   return std::unique_ptr<OutputLock>(new OutputLock(fd));
+}
+
+Result<std::unique_ptr<OutputLock>> OutputLock::take_for_drill(const std::string& output) {
+  std::string other;
+  FLUX_ASSIGN_OR_RETURN(const int fd, lock_file(output, kDrillFile, &other));
+  if (fd < 0)
+    return invalid("the job in {} is being drilled by process {}; wait for its end, or stop it",
+                   output, other);
+  return std::unique_ptr<OutputLock>(new OutputLock(fd));
+}
+
+std::string OutputLock::holder(const std::string& output) {
+  const int fd = ::open(join_path(output, kFile).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "";
+  const bool free = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  std::string who = free ? "" : text_of(fd);
+  ::close(fd);
+  return who;
 }
 
 OutputLock::~OutputLock() {

@@ -12,6 +12,10 @@ namespace flux {
 class OutputLock {
  public:
   static Result<std::unique_ptr<OutputLock>> take(const std::string& output);
+  // Of drills among themselves: one at a time on one job.
+  static Result<std::unique_ptr<OutputLock>> take_for_drill(const std::string& output);
+  // The process that holds take()'s lock, as text; empty: nobody. Writes nothing.
+  static std::string holder(const std::string& output);
   ~OutputLock();
   OutputLock(const OutputLock&) = delete;
   OutputLock& operator=(const OutputLock&) = delete;

@@ -33,8 +33,12 @@ void ProgressView::say(const std::string& line) {
   print(line + "\n");
 }
 
-void ProgressView::begin(uint64_t done_before, uint64_t total, TimeNs now) {
-  done_before_ = done_before;
+uint64_t ProgressView::shown(const ProgressPoint& progress) const {
+  return total_ > 0 ? std::min(progress.applied, total_) : progress.applied;
+}
+
+void ProgressView::begin(const ProgressPoint& progress, uint64_t total, TimeNs now) {
+  first_examples_ = progress.examples;
   total_ = total;
   start_ = last_row_ = now;
   say(
@@ -57,17 +61,17 @@ void ProgressView::update(const ProgressPoint& progress, TimeNs now) {
 
 void ProgressView::print_row(const ProgressPoint& progress, TimeNs now) {
   const double loss = progress.loss_sum;
-  const auto fresh = static_cast<double>(std::max<uint64_t>(1, progress.examples - last_examples_));
-  CurveRow row;
-  row.examples = done_before_ + progress.examples;
-  row.loss_since = (loss - last_loss_) / fresh;
-  row.loss_average = loss / static_cast<double>(std::max<uint64_t>(1, progress.examples));
+  CurveRow row = last_;  // where nothing was trained since, the figures of then hold
+  row.examples = shown(progress);
   row.auc = progress.auc;
-  row.examples_per_s = fresh / std::max(1e-9, seconds(last_row_, now));
-  const double mean_speed =
-      static_cast<double>(progress.examples) / std::max(1e-9, seconds(start_, now));
-  const double left = total_ > row.examples && mean_speed > 0
-                          ? static_cast<double>(total_ - row.examples) / mean_speed
+  if (progress.examples > last_examples_) {
+    const auto fresh = static_cast<double>(progress.examples - last_examples_);
+    row.loss_since = (loss - last_loss_) / fresh;
+    row.loss_average = loss / static_cast<double>(progress.examples);
+    row.examples_per_s = fresh / std::max(1e-9, seconds(last_row_, now));
+  }
+  const double left = total_ > row.examples && row.examples_per_s > 0
+                          ? static_cast<double>(total_ - row.examples) / row.examples_per_s
                           : 0;
   say(fmt::format("{:>14} {:>12.6f} {:>12.6f} {:>12.6f} {:>12} {:>9}", with_commas(row.examples),
                   row.loss_since, row.loss_average, row.auc,
@@ -77,19 +81,21 @@ void ProgressView::print_row(const ProgressPoint& progress, TimeNs now) {
     warned_ = true;
   }
   curve_->add(row);
+  last_ = row;
   last_row_ = now;
   last_examples_ = progress.examples;
   last_loss_ = loss;
   ++rows_;
 }
 
-void ProgressView::draw_bar(uint64_t examples, TimeNs now) {
+void ProgressView::draw_bar(const ProgressPoint& progress, TimeNs now) {
   if (!terminal_ || total_ == 0) return;
   constexpr int kCells = 40;
-  const double share =
-      std::min(1.0, static_cast<double>(done_before_ + examples) / static_cast<double>(total_));
+  const double share = static_cast<double>(shown(progress)) / static_cast<double>(total_);
   const int full = static_cast<int>(share * kCells);
-  const double speed = static_cast<double>(examples) / std::max(1e-9, seconds(start_, now));
+  const auto trained =
+      static_cast<double>(progress.examples - std::min(progress.examples, first_examples_));
+  const double speed = trained / std::max(1e-9, seconds(start_, now));
   print(fmt::format("\r\033[K[{}{}] {:5.1f}%  {} examples/s", std::string(full, '#'),
                     std::string(kCells - full, '.'), share * 100,
                     with_commas(static_cast<uint64_t>(speed))));
@@ -97,7 +103,8 @@ void ProgressView::draw_bar(uint64_t examples, TimeNs now) {
 }
 
 void ProgressView::finish(const ProgressPoint& progress, TimeNs now) {
-  if (progress.examples > last_examples_) print_row(progress, now);
+  if (progress.examples > last_examples_ || (rows_ > 0 && shown(progress) > last_.examples))
+    print_row(progress, now);
   clear_bar();
 }
 

@@ -13,41 +13,43 @@
 
 namespace flux {
 
-// How far this run is: sums over its workers.
+// How far this run is. Repeats, after the loss of what was applied, are work but no progress.
 struct ProgressPoint {
-  uint64_t examples = 0;
-  double loss_sum = 0;
-  double auc = 0.5;  // progressive
+  uint64_t examples = 0;  // trained by its workers, repeats counted
+  double loss_sum = 0;    // over those
+  double auc = 0.5;       // progressive
+  uint64_t applied = 0;   // over the life of the model, each once; falls when a job goes back
 };
 
 class ProgressView {
  public:
-  // `total`: examples of the whole job as far as known; `done_before`: those of earlier runs.
   ProgressView(bool terminal, Curve* curve) : terminal_(terminal), curve_(curve) {}
 
   void say(const std::string& line);  // a plain line, not torn by the bar
-  void begin(uint64_t done_before, uint64_t total, TimeNs now);
-  void set_total(uint64_t total) { total_ = total; }
+  // `total`: examples of the whole job as far as known; nothing is shown to be beyond it.
+  void begin(const ProgressPoint& progress, uint64_t total, TimeNs now);
   // Call often; prints a row when one is due.
   void update(const ProgressPoint& progress, TimeNs now);
   // True when update() would print; asking is cheap, progress is not.
   bool due(uint64_t examples, TimeNs now) const;
-  void draw_bar(uint64_t examples, TimeNs now);
+  void draw_bar(const ProgressPoint& progress, TimeNs now);
   // Prints the last row, if anything came after the last printed one.
   void finish(const ProgressPoint& progress, TimeNs now);
   bool terminal() const { return terminal_; }
 
  private:
+  uint64_t shown(const ProgressPoint& progress) const;
   void print_row(const ProgressPoint& progress, TimeNs now);
   void clear_bar();
 
   const bool terminal_;
   Curve* const curve_;
-  uint64_t done_before_ = 0;
   uint64_t total_ = 0;
+  uint64_t first_examples_ = 0;  // when training began
   TimeNs start_ = 0;
   TimeNs last_row_ = 0;
   uint64_t last_examples_ = 0;
+  CurveRow last_;
   double last_loss_ = 0;
   uint32_t rows_ = 0;
   bool bar_shown_ = false;

@@ -119,26 +119,34 @@ TEST_F(Report, OneProcessPerOutputFolder) {
   EXPECT_NE(second.status().message().find("process " + std::to_string(::getpid())),
             std::string::npos)
       << second.status().message();
+  EXPECT_EQ(OutputLock::holder(at("new/out")), std::to_string(::getpid()));
+  EXPECT_EQ(OutputLock::holder(at("nowhere")), "");
+  EXPECT_FALSE(std::filesystem::exists(at("nowhere")));
+  const auto drill = OutputLock::take_for_drill(at("new/out"));  // beside the job, not instead
+  ASSERT_TRUE(drill.is_ok());
+  const auto other_drill = OutputLock::take_for_drill(at("new/out"));
+  EXPECT_EQ(other_drill.status().code(), Code::kInvalid);
+  EXPECT_NE(other_drill.status().message().find(std::to_string(::getpid())), std::string::npos);
   EXPECT_TRUE(OutputLock::take(at("other")).is_ok());
   first.value().reset();
   EXPECT_TRUE(OutputLock::take(at("new/out")).is_ok());
 }
 
 ProgressPoint progress_of(uint64_t examples, double loss) {
-  return {examples, loss, 0.5};
+  return {examples, loss, 0.5, 1000 + examples};
 }
 
 TEST_F(Report, ProgressRowsAndTheirFigures) {
   Curve curve;
   ProgressView view(false, &curve);
   testing::internal::CaptureStdout();
-  view.begin(1000, 5000, 0);
+  view.begin(progress_of(0, 0), 5000, 0);
   EXPECT_FALSE(view.due(0, 60 * kSecond)) << "nothing to say";
   view.update(progress_of(100, 60), 2 * kSecond);
   EXPECT_FALSE(view.due(150, 2 * kSecond + 1)) << "too soon";
   view.update(progress_of(150, 70), 2 * kSecond + 1);
   view.update(progress_of(300, 100), 4 * kSecond);
-  view.draw_bar(300, 4 * kSecond);
+  view.draw_bar(progress_of(300, 100), 4 * kSecond);
   view.finish(progress_of(300, 100), 5 * kSecond);
   view.say("done");
   const std::string out = testing::internal::GetCapturedStdout();
@@ -154,18 +162,50 @@ TEST_F(Report, ProgressRowsAndTheirFigures) {
   EXPECT_EQ(out.find('\r'), std::string::npos) << "no bar in a pipe";
   EXPECT_EQ(out.find('\033'), std::string::npos);
   EXPECT_NE(out.find("1,300"), std::string::npos);
-  EXPECT_NE(out.find(human_seconds(3700 / 75.0)), std::string::npos) << out;
+  EXPECT_NE(out.find(human_seconds(3700 / 100.0)), std::string::npos) << out;
+}
+
+// As recorded: after the loss of two servers the job went back, and trained some of it twice.
+TEST_F(Report, RepeatsAreNoProgress) {
+  Curve curve;
+  ProgressView view(false, &curve);
+  testing::internal::CaptureStdout();
+  view.begin({}, 1000, 0);
+  view.update({900, 90, 0.5, 900}, 9 * kSecond);
+  view.update({1000, 100, 0.5, 500}, 10 * kSecond);  // back at 400, and 100 of it again
+  view.update({1600, 160, 0.5, 1100}, 12 * kSecond);
+  view.finish({1600, 160, 0.5, 1100}, 13 * kSecond);
+  const std::string out = testing::internal::GetCapturedStdout();
+  ASSERT_EQ(curve.rows().size(), 3U);
+  EXPECT_EQ(curve.rows()[1].examples, 500U);
+  EXPECT_DOUBLE_EQ(curve.rows()[1].examples_per_s, 100);
+  EXPECT_NE(out.find(human_seconds(5)), std::string::npos) << out;  // 500 left at 100 a second
+  EXPECT_EQ(curve.rows()[2].examples, 1000U) << "never beyond the total";
+}
+
+// The last batches may be known to be applied after they are known to be trained.
+TEST_F(Report, TheLastRowHasEverything) {
+  Curve curve;
+  ProgressView view(false, &curve);
+  testing::internal::CaptureStdout();
+  view.begin({}, 1000, 0);
+  view.update({1000, 200, 0.5, 900}, 10 * kSecond);
+  view.finish({1000, 200, 0.5, 1000}, 11 * kSecond);
+  testing::internal::GetCapturedStdout();
+  ASSERT_EQ(curve.rows().size(), 2U);
+  EXPECT_EQ(curve.rows()[1].examples, 1000U);
+  EXPECT_DOUBLE_EQ(curve.rows()[1].loss_since, 0.2);
 }
 
 TEST_F(Report, TheBarIsClearedBeforeALine) {
   Curve curve;
   ProgressView view(true, &curve);
   testing::internal::CaptureStdout();
-  view.begin(0, 100, 0);
-  view.draw_bar(25, kSecond);
+  view.begin({}, 100, 0);
+  view.draw_bar({25, 0, 0.5, 25}, kSecond);
   view.say("hello");
-  view.draw_bar(500, kSecond);
-  view.finish(progress_of(0, 0), kSecond);
+  view.draw_bar({500, 0, 0.5, 500}, kSecond);
+  view.finish({}, kSecond);
   const std::string out = testing::internal::GetCapturedStdout();
   EXPECT_NE(out.find("[##########..............................]  25.0%"), std::string::npos);
   EXPECT_NE(out.find("\r\033[Khello\n"), std::string::npos);

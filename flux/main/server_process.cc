@@ -45,7 +45,8 @@ class ServerProcess {
     if (!arguments_.die_at.empty()) {
       FLUX_ASSIGN_OR_RETURN(const KillOrder order, parse_kill_order(arguments_.die_at));
       arm_kill_point(order);
-      if (!arguments_.faults.empty()) obeyed_ = faults_text({{}, {}, {{arguments_.name, order}}});
+      if (!arguments_.faults.empty())
+        obeyed_ = faults_text({{}, {}, {{arguments_.name, order}}, {}});
     }
     FLUX_ASSIGN_OR_RETURN(const SecurityOptions security, security_options(arguments_.security));
     peers_ = std::make_unique<PeerServers>(caller_of(security), [this](uint64_t incarnation) {
@@ -77,9 +78,9 @@ class ServerProcess {
     const Faults& faults = faults_.at(loop_.now_ns());
     std::map<std::string, std::optional<KillOrder>> orders;  // by line; none: known from the start
     for (const Faults::Start& start : faults.starts)
-      if (start.name == arguments_.name) orders[faults_text({{}, {}, {start}})];
+      if (start.name == arguments_.name) orders[faults_text({{}, {}, {start}, {}})];
     for (const Faults::Die& die : faults.dies)
-      if (die.pid == ::getpid()) orders[faults_text({{}, {die}, {}})] = die.order;
+      if (die.pid == ::getpid()) orders[faults_text({{}, {die}, {}, {}})] = die.order;
     if (!obeyed_.empty() && !orders.contains(obeyed_)) {
       log_->say("a drill gives up a kill point: " + obeyed_.substr(0, obeyed_.size() - 1));
       disarm_kill_points();
@@ -91,6 +92,8 @@ class ServerProcess {
       log_->say("a drill arms a kill point: " + text.substr(0, text.size() - 1));
       arm_kill_point(*order);
     }
+    for (const int64_t pid : faults.ooms)
+      if (pid == ::getpid()) ask_for_more_memory();
   }
 
   Status listen(const SecurityOptions& security) {

@@ -15,17 +15,25 @@ uint64_t whole(double value) {
 }
 
 std::string progress_line(const JobStatus& s) {
-  std::string line = fmt::format("examples {}", with_commas(s.examples));
+  const uint64_t applied =  // each once: repeats after a loss are no progress
+      s.examples_total > 0 ? std::min(s.examples_applied, s.examples_total) : s.examples_applied;
+  std::string line = fmt::format("examples {}", with_commas(applied));
   if (s.examples_total > 0)
-    line += fmt::format(
-        " of {} ({:.1f} %)", with_commas(s.examples_total),
-        100.0 * static_cast<double>(s.examples) / static_cast<double>(s.examples_total));
+    line +=
+        fmt::format(" of {} ({:.1f} %)", with_commas(s.examples_total),
+                    100.0 * static_cast<double>(applied) / static_cast<double>(s.examples_total));
   line += fmt::format(" · {} examples/s", with_commas(whole(s.examples_per_s)));
-  if (s.examples_per_s > 0 && s.examples_total > s.examples)
+  if (s.examples_per_s > 0 && s.examples_total > applied)
     line += fmt::format(
         " · {} left",
-        human_seconds(static_cast<double>(s.examples_total - s.examples) / s.examples_per_s));
+        human_seconds(static_cast<double>(s.examples_total - applied) / s.examples_per_s));
   return line;
+}
+
+// Before training nothing is known of it: the figures would all be 0.
+bool before_training(const JobStatus& s) {
+  return s.examples_total == 0 &&
+         (s.state == "starting" || s.state == "loading" || s.state == "reading");
 }
 
 std::string quality_line(const JobStatus& s) {
@@ -76,17 +84,22 @@ std::string wait_line(const WaitStatus& wait) {
 }  // namespace
 
 std::string status_text(const JobStatus& s) {
+  const bool opening = before_training(s);
   std::string text =
-      fmt::format("job {} · {} · {} · up {}\n", s.job, s.state, s.mode, human_seconds(s.up_s));
+      fmt::format("job {} · {} · {} · up {}\n", s.job,
+                  opening && s.taken_over ? "taking over" : s.state, s.mode, human_seconds(s.up_s));
   const auto add = [&](const std::string& line) { text += line + "\n"; };
   if (!s.error.empty()) add("failed: " + s.error);
-  if (s.passes > 0)
+  if (opening && s.taken_over)
+    add("the coordinator is a new one: servers tell it what is applied, training goes on "
+        "meanwhile");
+  if (s.passes > 0 && !opening)
     add(fmt::format(
         "pass {} ({} of {}), section {} of {} · blocks: {} to do, {} leased, {} applied, {} safe",
         s.pass_name, s.pass + 1, s.passes, s.section + 1, s.sections, s.todo, s.pending, s.applied,
         s.done));
-  add(progress_line(s));
-  add(quality_line(s));
+  if (!opening) add(progress_line(s));
+  if (!opening) add(quality_line(s));
   add(losses_line(s));
   add(roles_line(s));
   for (const ServerStatus& v : s.servers)

@@ -125,9 +125,9 @@ class SupervisionTest : public testing::Test {
            folder_ +
            "\n"
            "echo \"$name $all\" >> starts\n"
-           "echo $$ > pids/$name.new; mv pids/$name.new pids/$name\n"
            "trap 'exit 0' TERM\n"
            "if [ -e do/$name ]; then . ./do/$name; fi\n"
+           "echo $$ > pids/$name.new; mv pids/$name.new pids/$name\n"
            "if [ $role = coordinator ]; then\n"
            "  case $listen in *:0) listen=${listen%:0}:4711;; esac\n"
            "  echo '{\"pid\":'$$',\"listen\":\"'$listen'\",\"http\":\"http://127.0.0.1:4321\"}' >"

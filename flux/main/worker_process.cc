@@ -20,6 +20,7 @@
 #include "flux/main/stop_signal.h"
 #include "flux/main/summary.h"
 #include "flux/main/worker_setup.h"
+#include "flux/rpc/fault_file.h"
 #include "flux/worker/worker_threads.h"
 
 namespace flux {
@@ -214,6 +215,9 @@ class WorkerProcess {
 
   void watch_signal(WorkerThreads* worker) {
     if (stop_->load()) return worker->stop("stopped by a signal");
+    if (!arguments_.faults.empty())
+      for (const int64_t pid : faults_.at(loop_.now_ns()).ooms)
+        if (pid == ::getpid()) ask_for_more_memory();
     loop_.post(kTick, [this, worker] { watch_signal(worker); });
   }
 
@@ -221,6 +225,7 @@ class WorkerProcess {
   RoleLog* const log_;
   const std::atomic<bool>* const stop_;
   Caller caller_;
+  FaultFile faults_{arguments_.faults};
   IoLoop loop_;
   OpenedChannel channel_;
   std::unique_ptr<RemoteJob> job_;

@@ -203,7 +203,8 @@ TEST_F(FaultChannelTest, AFileThatMakesNoSenseChangesNothing) {
 
 TEST(Faults, TextAndBack) {
   const std::string text =
-      "drop worker-0 server-1\nhold * tcp:127.0.0.1:4711\ndie 4711 seal:3\nstart server-0 "
+      "drop worker-0 server-1\nhold * tcp:127.0.0.1:4711\ndie 4711 seal:3\noom 4712\nstart "
+      "server-0 "
       "install_mid:1\n";
   const auto faults = parse_faults(text);
   ASSERT_TRUE(faults.is_ok()) << faults.status().message();
@@ -212,7 +213,7 @@ TEST(Faults, TextAndBack) {
 
 TEST(Faults, SaysWhichLineIsWrong) {
   for (const char* line : {"drop a", "drop a b c", "cut a b", "die x seal:1", "die -4 seal:1",
-                           "die 4 sael:1", "start a seal:0"}) {
+                           "die 4 sael:1", "start a seal:0", "oom", "oom 0", "oom 1 2"}) {
     const auto faults = parse_faults(std::string("drop a b\n\n") + line + "\n");
     ASSERT_FALSE(faults.is_ok()) << line;
     EXPECT_TRUE(faults.status().message().starts_with("line 3: ")) << faults.status().message();

@@ -21,24 +21,34 @@ bool names(const std::string& pattern, const std::vector<std::string>& who) {
   return pattern == "*" || std::find(who.begin(), who.end(), pattern) != who.end();
 }
 
+Result<int64_t> parse_pid(const std::string& word) {
+  int64_t pid = 0;
+  const char* end = word.data() + word.size();
+  const auto read = std::from_chars(word.data(), end, pid);
+  if (read.ec != std::errc() || read.ptr != end || pid <= 0)
+    return invalid("'{}' is no process number", word);
+  return pid;
+}
+
 Status parse_line(const std::vector<std::string>& words, Faults* out) {
+  if (words[0] == "oom" && words.size() == 2) {
+    FLUX_ASSIGN_OR_RETURN(const int64_t pid, parse_pid(words[1]));
+    out->ooms.push_back(pid);
+    return Status::ok();
+  }
   if (words.size() != 3) return invalid("three words are wanted, not {}", words.size());
   if (words[0] == "drop" || words[0] == "hold") {
     out->drops.push_back({words[1], words[2], words[0] == "hold"});
     return Status::ok();
   }
   if (words[0] != "die" && words[0] != "start")
-    return invalid("'{}' is not known; there are: hold, drop, die, start", words[0]);
+    return invalid("'{}' is not known; there are: hold, drop, die, oom, start", words[0]);
   FLUX_ASSIGN_OR_RETURN(const KillOrder order, parse_kill_order(words[2]));
   if (words[0] == "start") {
     out->starts.push_back({words[1], order});
     return Status::ok();
   }
-  int64_t pid = 0;
-  const char* end = words[1].data() + words[1].size();
-  const auto read = std::from_chars(words[1].data(), end, pid);
-  if (read.ec != std::errc() || read.ptr != end || pid <= 0)
-    return invalid("'{}' is no process number", words[1]);
+  FLUX_ASSIGN_OR_RETURN(const int64_t pid, parse_pid(words[1]));
   out->dies.push_back({pid, order});
   return Status::ok();
 }
@@ -78,6 +88,7 @@ std::string faults_text(const Faults& faults) {
   for (const Faults::Drop& d : faults.drops)
     out += fmt::format("{} {} {}\n", d.held ? "hold" : "drop", d.from, d.to);
   for (const Faults::Die& d : faults.dies) out += fmt::format("die {} {}\n", d.pid, order(d.order));
+  for (const int64_t pid : faults.ooms) out += fmt::format("oom {}\n", pid);
   for (const Faults::Start& s : faults.starts)
     out += fmt::format("start {} {}\n", s.name, order(s.order));
   return out;

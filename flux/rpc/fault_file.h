@@ -4,6 +4,7 @@
 //                     of a connection over a cut network; both ways are two lines
 //   drop FROM TO      they vanish
 //   die PID POINT:N   this process ends at a kill point (base/kill_point.h)
+//   oom PID           this process, whose memory was limited, asks for more (main/memory_watch.h)
 //   start NAME POINT:N   the next process of this name is started with --die-at
 // A role is named as in `flux status` ("worker-0"), by its kind ("worker"), by its address
 // ("tcp:127.0.0.1:4711"), or "*". Roles look at the file only when started with --faults FILE
@@ -39,6 +40,7 @@ struct Faults {
   std::vector<Drop> drops;
   std::vector<Die> dies;
   std::vector<Start> starts;
+  std::vector<int64_t> ooms;  // process numbers
 
   // What becomes of messages between these; each end is given by all its names.
   enum class Way : uint8_t { kOpen, kHeld, kDropped };

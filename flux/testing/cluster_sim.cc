@@ -28,8 +28,9 @@ class Cluster {
     context_.facts.fail = [this](const std::string& what) { fail(what); };
     context_.disk.on_write = [this](const std::string& path) { written(path); };
     context_.disk.on_part = [this](const std::string&) {  // the worst moment to be replaced
-      if (context_.plan.kill_coordinator > 0 && !context_.healed && random().chance(0.02))
-        post(context_.world.draw(0, 60 * kMillisecond), [this] { lose_coordinator(); });
+      if (context_.plan.kill_coordinator > 0 && !context_.healed && random().chance(0.04))
+        post(context_.world.draw(0, 30 * kMillisecond),
+             [this] { lose_coordinator(random().chance(0.5)); });
     };
     result_.plan = to_string(context_.plan);
     result_.mode = context_.plan.mode;
@@ -158,13 +159,14 @@ class Cluster {
     if (!outcome.status.is_ok()) check_reason(outcome.status);
     post(context_.world.draw(0, kSecond), [this, life] { zombies_.erase(life); });
   }
-  // It is not heard any more, but lives; another one is started elsewhere.
-  void lose_coordinator() {
+  // It is not heard any more, but lives; another one is started elsewhere. `sleeps`: what is sent
+  // to it is there when it wakes up.
+  void lose_coordinator(bool sleeps = false) {
     if (!coordinator_ || finished_ || complete_) return;
     const TimeNs until = now() + context_.world.draw(kSecond, 15 * kSecond);
     context_.world.tell(coordinator_->name() + " is not heard any more");
-    context_.net.isolate(coordinator_->name(), until);
-    if (random().chance(0.5)) coordinator_->node()->pause(until);
+    if (!sleeps) context_.net.isolate(coordinator_->name(), until);
+    if (sleeps || random().chance(0.5)) coordinator_->node()->pause(until);
     zombies_[result_.lives] = std::move(coordinator_);
     ++doubles_;
     finished_ = true;

@@ -90,7 +90,9 @@ def same_content(result: Result) -> list[Figure]:
 
 
 def recovered(result: Result, *labels: str) -> dict[str, float]:
-    """Spread of recovery over several labels; the worst of each counts."""
+    """Spread of recovery over several labels; the worst of each counts.
+
+    What that is for which fault: docs/using/drill.md."""
     spreads = [result.times(label, "recovered") for label in labels]
     return {key: max((s[key] for s in spreads), default=0.0) for key in ("p50", "p99", "max")}
 

@@ -82,6 +82,10 @@ class Drill(ClusterCase):
                            "100ms", "--times", "1")
         self.assertIsNotNone(drill.wait_line(r"fault 1: pause"))
         self.wait_stopped(pids["worker-0"], True)
+        self.assert_refused(self.flux("drill", "out", "--kill", "worker", code=None),
+                            "is being drilled by process")
+        self.assert_refused(self.flux("drill", *self.job(), "--run", "--kill", "worker", code=None),
+                            "runs already", "without --run")
         drill.signal(signal.SIGINT)
         self.assertEqual(drill.finish().code, 130)
         self.wait_stopped(pids["worker-0"], False)
@@ -109,10 +113,17 @@ class Drill(ClusterCase):
         self.assertEqual(self.drilled()["faults"][0]["kind"], "kill all")
 
     def test_memory_taken_away(self) -> None:
-        done = self.flux(*self.run_job("--oom", "worker:0", "--every", "500ms", "--times", "1"))
+        """Of everybody: each dies of it, or the fault is left out and does not count."""
+        done = self.flux(*self.run_job("--oom", "worker:0", "--oom", "server:0", "--oom",
+                                       "coordinator", "--every", "700ms", "--times", "3"))
         self.assertRegex(done.out, r"(?m)" + LINE)
         self.assertRegex(done.out, r"oom worker:0.*(cgroup|address space)")
         self.assert_exact("out", self.records * EPOCHS)
+        found = self.drilled()
+        self.assertGreaterEqual(found["faults_made"], 1)
+        self.assertEqual(found["faults_left_out"], 0)
+        for fault in found["faults"]:
+            self.assertFalse(alive(fault["victims"][0]["pid"]))
 
     def test_the_same_seed_kills_the_same(self) -> None:
         def victims() -> list[str]:
@@ -136,6 +147,10 @@ class Drill(ClusterCase):
         self.assert_refused(self.flux("drill", *self.job(), "--run", "--kill", "wroker",
                                       code=None), "did you mean 'worker'")
         self.assert_refused(self.flux("drill", *self.job(), "--kill", "all", code=None), "--run")
+        self.assert_refused(self.flux("drill", *self.job(), "--run", "--kill", "worker", "--times",
+                                      "0", code=None), "--times")
+        self.assert_refused(self.flux("drill", *self.job(), "--run", "--kill", "worker", "--out",
+                                      "train.tsv/sub", code=None), "--out train.tsv/sub")
 
     def test_a_job_that_is_not_drillable_says_so(self) -> None:
         running = self.start_training(*self.cluster(epochs=20000))

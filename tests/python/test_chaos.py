@@ -41,6 +41,13 @@ class Figures(unittest.TestCase):
         self.assertEqual(scenarios.recovered(result(), "kill worker", "kill server")["p99"], 0.9)
         self.assertEqual(scenarios.recovered(result(), "kill server")["max"], 0)
 
+    def test_faults_that_nobody_saw_recover(self) -> None:
+        one = result()
+        unseen = {"count": 0, "p50": None, "p99": None, "max": None}
+        one.drill["recovery"]["kill all"] = {"recovered": unseen}
+        self.assertFalse(scenarios.at_most("", scenarios.recovered(one, "kill all")["max"], 10.0)
+                         .met)
+
     def test_means_are_judged_if_runs_are_alike(self) -> None:
         calm = [0.75, 0.7501, 0.7499, 0.75, 0.75]
 
