@@ -206,11 +206,17 @@ void JobMaster::State::left() {
   counting_ = true;
   outcome_.passes = closed_;
   if (!pass_open_ || !places_on_) return ask_totals();
+  if (has_gaps()) return count_open(0, 0, 0);
   count_open(section_, geometry_->records() * section_, geometry_->records() * section_);
 }
 
-// Sections run one after another: those before the current one are complete. Shards of a restored
-// checkpoint, each saved at its own moment, may have marks of a few more.
+// Sections run one after another: those before the current one are complete, those after it are
+// empty. Not so once a shard went back: it may lack what was complete, and has what was in flight
+// then of sections that are to come again.
+bool JobMaster::State::has_gaps() const {
+  return losses_ > 0 || adopted_ || restored_;
+}
+
 void JobMaster::State::count_open(uint32_t section, uint64_t all, uint64_t any) {
   const auto counted = [this, all, any] {
     outcome_.passes.push_back({"open", all, 1, 0, 0});
@@ -222,7 +228,7 @@ void JobMaster::State::count_open(uint32_t section, uint64_t all, uint64_t any) 
   ask_marked(id, true, [=, this](const Result<std::vector<uint32_t>>& some) {
     if (!some.is_ok()) return end(some.status());
     const uint64_t more = examples_in(some.value());
-    if (more == 0) return counted();
+    if (more == 0 && !has_gaps()) return counted();
     ask_marked(id, false, [=, this](const Result<std::vector<uint32_t>>& every) {
       if (!every.is_ok()) return end(every.status());
       count_open(section + 1, all + examples_in(every.value()), any + more);

@@ -328,6 +328,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void give_up_waiting();
   void finish(bool complete);
   void left();
+  bool has_gaps() const;
   void count_open(uint32_t section, uint64_t all, uint64_t any);
   void ask_totals();
   void add_totals(const JobTotals& totals);

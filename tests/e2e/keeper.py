@@ -62,10 +62,21 @@ class Keeper(ClusterCase):
         running = self.start_training(*self.cluster("--drillable", epochs=ENDLESS, workers=2))
         done = self.flux("drill", "out", "--pause", "worker:1", "--pause-for", "1h", "--every",
                          "200ms", "--times", "1", "--no-wait")
-        for what in ("noticed", "over", "back", "training goes on"):
+        for what in ("noticed", "over", "back", "new examples are applied"):
             self.assertRegex(done.out, f"fault 1: pause worker: {what}")
         found = json.loads((self.folder / "out/drill.json").read_text())
         self.assertEqual(found["workers_restarted_unasked"], 0)
+        self.stop(running)
+
+    def test_stop_after_everything_went_back(self) -> None:
+        """What was in flight when the only server died is of a later epoch than what follows."""
+        running = self.start_training(*self.cluster(
+            "--set", "replicas=1", "--set", "checkpoint.every_s=0", epochs=ENDLESS, servers=1))
+        self.wait_status(running, lambda now: now["section"] > 1)
+        os.kill(self.pids(running)["server-0"], signal.SIGKILL)
+        self.assertIsNotNone(running.wait_line("every shard is served again"))
+        self.wait_status(running, lambda now: now["state"] == "training"
+                         and now["examples_applied"] > 0)
         self.stop(running)
 
     def test_a_short_pause_is_harmless(self) -> None:
