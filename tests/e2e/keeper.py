@@ -84,7 +84,7 @@ class Keeper(ClusterCase):
         pid = self.pids(running)["worker-1"]
         os.kill(pid, signal.SIGSTOP)
         self.assertIsNotNone(running.wait_line("lost worker-1"))
-        self.wait_status(running, lambda now: ["worker-0"] == [w["name"] for w in now["workers"]])
+        self.wait_status(running, lambda now: [w["name"] for w in now["workers"]] == ["worker-0"])
         os.kill(pid, signal.SIGCONT)
         self.wait_status(running, lambda now: "worker-1" in [w["name"] for w in now["workers"]])
         self.assertNotIn("has not come back", self.stop(running))
@@ -101,7 +101,7 @@ class Keeper(ClusterCase):
         self.assert_refused(self.flux("drain", "out", "server-0", code=None), "only server")
         pids = self.pids(running)
         os.kill(pids["worker-0"], signal.SIGTERM)
-        self.wait_status(running, lambda now: ["worker-1"] == [w["name"] for w in now["workers"]])
+        self.wait_status(running, lambda now: [w["name"] for w in now["workers"]] == ["worker-1"])
         self.stop(running)
 
     def test_a_server_that_a_signal_stops(self) -> None:
