@@ -125,6 +125,8 @@ class ShardPlaces {
   uint64_t version() const { return (term_ << 32) + changes_; }
   uint32_t primaries(ServerId server) const;
   uint32_t backups(ServerId server) const;
+  // Shards of which it has the only replica.
+  uint32_t alone_with(ServerId server) const;
   // No replica is there, none is on its way.
   bool empty(ServerId server) const;
   uint32_t without_backup() const;  // of those that should have one

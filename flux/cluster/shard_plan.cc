@@ -177,6 +177,12 @@ uint32_t ShardPlaces::primaries(ServerId server) const {
   }));
 }
 
+uint32_t ShardPlaces::alone_with(ServerId server) const {
+  return static_cast<uint32_t>(std::count_if(shards_.begin(), shards_.end(), [&](const Shard& s) {
+    return s.place.primary == server && !live(s.place.backup);
+  }));
+}
+
 uint32_t ShardPlaces::backups(ServerId server) const {
   return static_cast<uint32_t>(std::count_if(
       shards_.begin(), shards_.end(), [&](const Shard& s) { return s.place.backup == server; }));

@@ -43,6 +43,7 @@ struct JobMasterOptions {
   TimeNs report_every_ns = 200 * kMillisecond;  // what workers and servers are asked for
   TimeNs takeover_ns = 2 * kSecond;             // for servers of the log to come
   TimeNs takeover_lost_ns = kSecond;            // for any to come when the log is lost
+  TimeNs last_replica_ns = 10 * kSecond;        // silence of a server that alone has a shard
   TimeNs restore_deadline_ns = 600 * kSecond;   // shards that nobody serves
   TimeNs leave_deadline_ns = 5 * kSecond;       // workers to leave after the end
   TimeNs call_timeout_ns = 60 * kSecond;        // an admin call that nobody answers

@@ -273,15 +273,37 @@ void JobMaster::State::ask_standing() {
   }
 }
 
+// Silence is no proof of death, and to go back to a checkpoint costs more than to wait: who has the
+// only replica of a shard is given more time. (A closed connection counts at once, as ever.)
+void JobMaster::State::spare_last_replicas() {
+  if (!places_on_) return;
+  for (ServerId id = 0; id < servers_.size(); ++id) {
+    ServerEntry& server = servers_[id];
+    const TimeNs silent = now() - server.seen;
+    const TimeNs lease = options_.member_lease_ns;
+    const TimeNs most = std::max(options_.last_replica_ns, 3 * lease);
+    if (server.gone || silent < lease / 2) server.spared = false;
+    if (server.gone || silent < lease / 2 || silent + lease > most) continue;
+    const uint32_t alone = places_->alone_with(id);
+    const Member* member = servers_members_.find(server.info.name);
+    if (alone == 0 || member == nullptr) continue;
+    servers_members_.renew(member->id, now());
+    if (silent < lease || std::exchange(server.spared, true)) continue;
+    say(fmt::format("{} is not heard; it alone has {} shard(s), so {} s are waited for it",
+                    server.info.name, alone, most / kSecond));
+  }
+}
+
 void JobMaster::State::check_servers() {
   reach_standing();
   ask_standing();
+  spare_last_replicas();
   for (const Member& member : servers_members_.expire(now()))
     for (ServerId id = 0; id < servers_.size(); ++id)
       if (!servers_[id].gone && servers_[id].info.name == member.name &&
           servers_[id].info.boot == member.boot)
         lose_server(id, fmt::format("it was not heard for {:.1f} s",
-                                    static_cast<double>(options_.member_lease_ns) * 1e-9));
+                                    static_cast<double>(now() - servers_[id].seen) * 1e-9));
   if (phase_ == Phase::kEnded || !folder_open_) return;
   if (phase_ == Phase::kJoining) {
     servers_complete_if();

@@ -117,7 +117,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
     bool gone = true;
     bool ready = false;  // the job is open there
     bool draining = false;
-    bool asked = false;  // a standing server: a sign of life is under way
+    bool asked = false;   // a standing server: a sign of life is under way
+    bool spared = false;  // silent, and waited for
     uint64_t rss_bytes = 0;
     Holdings held;  // when it came
   };
@@ -193,6 +194,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
                   const ServerAdminPort::Done& done);
   void opened_on(ServerId id, uint64_t boot, const Status& status);
   void lose_server(ServerId id, const std::string& why);
+  void spare_last_replicas();
   void check_servers();
   bool everything_is_held() const;
   bool waits_for_servers() const;

@@ -161,7 +161,11 @@ TEST_F(JobMasterTest, EveryWaitHasAnEnd) {
   EXPECT_NE(outcome_->status.message().find("no worker"), std::string::npos);
 
   begin();
-  clock_.advance(options_.member_lease_ns + kSecond);  // servers are silent
+  // Servers are silent, and each alone has its shards: they are waited for longer.
+  clock_.advance(options_.member_lease_ns + kSecond);
+  EXPECT_NE(said_.find("server-1 is not heard; it alone has"), std::string::npos) << said_;
+  EXPECT_EQ(said_.find("lost server-1"), std::string::npos) << said_;
+  clock_.advance(options_.last_replica_ns + 2 * options_.member_lease_ns);
   EXPECT_NE(said_.find("lost server-1: it was not heard"), std::string::npos);
   const auto waits = master_->status().waits;
   EXPECT_TRUE(std::any_of(waits.begin(), waits.end(), [](const WaitStatus& w) {
