@@ -48,6 +48,30 @@ class Figures(unittest.TestCase):
         self.assertFalse(scenarios.at_most("", scenarios.recovered(one, "kill all")["max"], 10.0)
                          .met)
 
+    def test_speed_against_the_rest_of_the_run(self) -> None:
+        def figure(rest: int, end: int) -> scenarios.Figure:
+            """100 examples a second until 45 s, while faults come; then `rest` until the end."""
+            one = result()
+            one.drill["sample_columns"] = ["t", "applied"]
+            one.drill["samples"] = [[float(t), 100 * min(t, 45) + rest * max(0, t - 45)]
+                                    for t in range(end + 1)]
+            one.drill["faults"] = [{"t": 10.0}, {"t": 40.0}]
+            return scenarios.against_rest(one, 0.95)
+
+        self.assertTrue(figure(rest=104, end=100).met)
+        self.assertFalse(figure(rest=120, end=100).met)
+        self.assertAlmostEqual(figure(rest=200, end=100).value, 0.5, places=2)
+        self.assertIsNone(figure(rest=100, end=52).met)
+
+    def test_content_is_compared_unless_shards_went_back(self) -> None:
+        one = result(model_hash="a", rows=7)
+        one.content = {"model_hash": "b", "rows": 7}
+        self.assertEqual([f.met for f in scenarios.same_content(one)], [True, False])
+        one.rolled_back = True
+        self.assertEqual([f.met for f in scenarios.same_content(one)], [True, None])
+        one.content = {"model_hash": "a", "rows": 7}
+        self.assertEqual([f.met for f in scenarios.same_content(one)], [True, True])
+
     def test_means_are_judged_if_runs_are_alike(self) -> None:
         calm = [0.75, 0.7501, 0.7499, 0.75, 0.75]
 
