@@ -171,9 +171,15 @@ CoordinatorProcess::~CoordinatorProcess() {
 
 void CoordinatorProcess::say(const std::string& line) {
   if (line.starts_with("lost server")) context_->facts.replicas.server_lost();
-  if (line.starts_with("took over job"))
+  if (line.starts_with("took over job")) {
     for (const auto& [key, epoch] : bent_.found)
       context_->facts.replicas.taken_over(key.first, key.second, epoch);
+    // Servers that it waited for in vain count no more than those that it would have lost.
+    const size_t from = line.find(" from ");
+    const uint64_t holders = std::strtoull(line.c_str() + from + 6, nullptr, 10);
+    for (uint64_t n = holders; n < context_->plan.servers; ++n)
+      context_->facts.replicas.server_lost();
+  }
   context_->world.tell(name() + ": " + line);
 }
 

@@ -74,7 +74,8 @@ void WatchedServer::told(uint64_t incarnation, const Receipt::Part& part,
   if (followed && state.epoch == part.epoch && state.replicated < part.op)
     return facts_->fail(fmt::format("shard {}: operation {} was told replicated, its backup has {}",
                                     part.shard, part.op, state.replicated));
-  facts_->replicas.acknowledged(incarnation, part.shard, part.epoch, followed, ids);
+  facts_->replicas.acknowledged(incarnation, part.shard, part.epoch, followed && part.followed,
+                                ids);
 }
 
 void WatchedServer::check(const Seen& seen, const PushReply& reply) {
@@ -108,7 +109,8 @@ void WatchedServer::check(const Seen& seen, const PushReply& reply) {
     if (same && state.role != ReplicaRole::kPrimary)
       return facts_->fail(fmt::format("shard {} answered from elsewhere", answer.shard));
     if (same) check_applied(seen, answer, server->replica(answer.shard));
-    const Receipt::Part part{answer.shard, seen.epochs[i], answer.op};
+    const Receipt::Part part{answer.shard, seen.epochs[i], answer.op,
+                             same && state.backup != kNoServer};
     if (reply.receipt == 0)
       told(seen.claim.incarnation, part, seen.claim.ids);
     else

@@ -56,6 +56,7 @@ class WatchedServer final : public ServerPort {
       ShardId shard = 0;
       ShardEpoch epoch;
       uint64_t op = 0;
+      bool followed = false;  // had a backup when it answered: only then two servers must have it
     };
     std::vector<Part> shards;
     std::vector<BatchId> ids;
