@@ -47,6 +47,10 @@ struct ModelInputs {
   uint32_t slots = 0;                      // sparse features per example
   uint32_t dense = 0;                      // dense features per example
   std::map<std::string, uint32_t> tables;  // sparse tables: name -> dim
+  std::vector<std::string> slot_names{};   // by slot; empty: they have none
+  bool many_keys = false;  // a slot has any number of keys (NetInput::begin), else exactly one
+  std::vector<std::string> labels{"label"};  // each is a source of that name
+  bool weights = false;                      // examples have weights: the source "weight"
 };
 
 // A trainable dense parameter: `size` floats at `offset` of the flat vector.
@@ -56,6 +60,14 @@ struct Parameter {
   size_t offset = 0;
   size_t size = 0;
   float init_range = 0;  // uniform in [-init_range, init_range); 0: zeros
+};
+
+// One thing that a model predicts: a loss and the label that it is held against.
+struct Head {
+  std::string name;     // of the loss
+  uint32_t node = 0;    // index into Graph::nodes()
+  int label = -1;       // index into ModelInputs::labels; -1: a loss without a label
+  float weight = 1.0F;  // of its loss in the sum that is minimised
 };
 
 struct Node;  // defined in nn/operator.h
@@ -71,7 +83,10 @@ class Graph {
   const std::vector<std::string>& tables() const;
   const ModelInputs& inputs() const;
   const std::vector<Node>& nodes() const;
-  // One line per node: name, operator, inputs, shape, parameters. For people; golden-tested.
+  // Its losses in the order of the file; at least one.
+  const std::vector<Head>& heads() const;
+  // One line per node: name, operator, inputs, attributes that are not the default, shape,
+  // parameters. For people; golden-tested.
   std::string to_text() const;
   uint64_t hash() const;
 
@@ -86,10 +101,10 @@ class GraphBuilder {
  public:
   explicit GraphBuilder(ModelInputs inputs);
   ~GraphBuilder();
-  // The node "dense" (the dense features) exists from the start when there are any; so does
-  // "label".
+  // What the data offers exists from the start: "dense" when there are dense features, each label
+  // by its name, "weight" when examples have weights.
   Status add(NodeSpec node);
-  // Exactly one node must be a loss. Unused nodes are an error (a person forgot something).
+  // At least one node must be a loss. Unused nodes are an error (a person forgot something).
   Result<std::shared_ptr<const Graph>> finish();
 
  private:
