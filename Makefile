@@ -9,7 +9,7 @@ export JOBS
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 SEEDS ?= 100000
-.PHONY: help deps build run test sim netns chaos drill slow bench bench-table asan tsan fuzz fmt fmt-check \
+.PHONY: help deps build run test sim netns chaos drill slow bench bench-table compare mutants asan tsan fuzz fmt fmt-check \
         tidy clean
 
 help:  ## this list
@@ -61,6 +61,16 @@ drill: build $(TRAIN) $(TEST)  ## train with a kill every 5 s; ends with the acc
 
 sim: build  ## SEEDS (default 100000) simulated clusters under faults, on all cores
 	build/flux sim --seeds 1..$(SEEDS)
+
+compare:  ## operators against torch on thousands of random shapes (sets torch up on demand)
+	@tools/deps.sh build bench
+	@cmake --preset test
+	@$(NINJA) -C build operator_cases
+	python3 -B tests/compare/compare.py --build build $(ARGS)
+
+mutants:  ## show that each operator's test notices a wrong backward pass (slow); ARGS="--only fm"
+	@tools/deps.sh build test
+	python3 -B tools/mutate_ops.py $(ARGS)
 
 fuzz: SECONDS ?= 60
 fuzz:  ## hostile bytes for every parser, SECONDS=60 for each (clang)

@@ -1,6 +1,7 @@
 // BroadcastOperator<F>: the whole of an element-wise operator of several inputs whose shapes are
 // stretched to a common one: an input may have one feature where others have d, and one position
-// where others have T. So [B,1] and [B,n] go with [B,n]; [B,T,1] and [B,d] go with [B,T,d].
+// where others have T. So [B,1] and [B,n] go with [B,n]; [B,T,1] and [B,d] go with [B,T,d]. Inputs
+// of one width always go together, however they are divided into positions.
 //
 // F is made from the node (derive from BroadcastFunction if it has no attributes) and has two
 // functions over arrays of one length n:
@@ -85,21 +86,22 @@ class Broadcast : public RowFunction {
 
 inline Status infer_broadcast(InferContext& context) {
   uint32_t length = 1, dim = 1;
+  bool same_width = true;
   for (const Node* input : context.inputs) {
     length = std::max(length, input->length);
     dim = std::max(dim, input->dim());
+    same_width = same_width && input->width == context.inputs[0]->width;
   }
+  context.node.length = same_width ? context.inputs[0]->length : length;
+  context.node.width = same_width ? context.inputs[0]->width : length * dim;
+  if (same_width) return Status::ok();
   for (const Node* input : context.inputs) {
     const bool fits = (input->length == 1 || input->length == length) &&
                       (input->dim() == 1 || input->dim() == dim);
     if (!fits)
       return context.fail(fmt::format(
-          "inputs must have one shape, or one feature or position where the others have more; "
-          "got {}",
-          context.shapes()));
+          "inputs must have one shape, or 1 where another has more; got {}", context.shapes()));
   }
-  context.node.length = length;
-  context.node.width = length * dim;
   return Status::ok();
 }
 

@@ -29,8 +29,9 @@ struct OperatorCase {
   std::string op;
   std::vector<OperatorInput> inputs;
   std::map<std::string, AttrValue> attrs{};
-  bool is_loss = false;    // the inputs are followed by the label; there is no head
   bool fp32_only = false;  // a rounding may flip the result
+  // Of a loss: the sources that follow its inputs, "label" or "weight". There is no head then.
+  std::vector<std::string> sources{};
 };
 
 // "" when all agree, else what differs first.

@@ -10,9 +10,7 @@ namespace {
 
 struct Softplus : ElementwiseFunction {
   using ElementwiseFunction::ElementwiseFunction;
-  static float forward(float x) {
-    return (x > 0 ? x : 0.0F) + log1p_unit(exp_negative(-std::fabs(x)));
-  }
+  static float forward(float x) { return softplus_of(x); }
   static float derivative(float x, float) { return sigmoid(x); }
   static double plain(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 };
