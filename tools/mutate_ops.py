@@ -3,10 +3,10 @@
 
     tools/mutate_ops.py [--all] [--only NAME ...] [--work DIR]
 
-For each operator one mutation is made in a copy of the tree: in its backward pass the sign of a term
-is turned, or a statement is dropped. The test program is built, and the operator's own test must
-fail. --all makes every such mutation of every operator instead of one. Prints a table; exits with 1
-if a mutation is not noticed. Slow: each mutation compiles one file and links the tests.
+For each operator one mutation is made in a copy of the tree: in its backward pass the sign of a
+term is turned, or a statement is dropped. The test program is built, and the operator's own test
+must fail. --all makes every such mutation of every operator instead of one. Prints a table; exits
+with 1 if a mutation is not noticed. Slow: each one compiles a file and links the tests.
 """
 
 from __future__ import annotations
@@ -65,9 +65,16 @@ RULES = [
     (r"^(\S.*) -= (.*;)", r"\1 += \2"),
     (r"^add_scaled\(", "add_scaled(-1.0F * "),
     (r"^return (?!scatter|pass|0)(.*);", r"return -(\1);"),
-    (r"^((?:const float )?[\w.\->]+(?:\[.*\])?|\*dx\[0\]) = (?!0;|read_row)((?:(?!, \*?\w+ = ).)*);", r"\1 = -(\2);"),
+    (
+        r"^((?:const float )?[\w.\->]+(?:\[.*\])?|\*dx\[0\]) = "
+        r"(?!0;|read_row)((?:(?!, \*?\w+ = ).)*);",
+        r"\1 = -(\2);",
+    ),
     (r"fill_n\((.*), 0\.0F\)", r"fill_n(\1, 1.0F)"),
-    (r"^(std::copy|write_row|scatter|add_softmax_gradient|\w+(?:\[e\])?->backward)", r"if (false) \1"),
+    (
+        r"^(std::copy|write_row|scatter|add_softmax_gradient|\w+(?:\[e\])?->backward)",
+        r"if (false) \1",
+    ),
 ]
 
 
@@ -164,11 +171,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="every mutation of every operator")
     parser.add_argument("--only", nargs="+", default=[], help="these operators")
-    parser.add_argument("--work", type=Path, default=ROOT / "build" / "mutants", help="for the copy")
-    args = parser.parse_args()
-    names = sorted(
-        f.stem for f in (ROOT / OPERATORS).glob("*.cc") if not f.stem.endswith("_test")
+    parser.add_argument(
+        "--work", type=Path, default=ROOT / "build" / "mutants", help="for the copy"
     )
+    args = parser.parse_args()
+    names = sorted(f.stem for f in (ROOT / OPERATORS).glob("*.cc") if not f.stem.endswith("_test"))
     bench = Bench(args.work.resolve())
     survived = 0
     print(f"{'operator':24} {'noticed by':52} mutation")
@@ -185,7 +192,9 @@ def main() -> int:
             tried += 1
             survived += noticed == ""
             shown = noticed or "NOT NOTICED"
-            print(f"{name:24} {shown:52} {file.name}:{mutation.line}: {mutation.before}", flush=True)
+            print(
+                f"{name:24} {shown:52} {file.name}:{mutation.line}: {mutation.before}", flush=True
+            )
             if not args.all:
                 break
         if tried == 0:

@@ -1,6 +1,6 @@
 """Holds the operators of flux against torch on random shapes and values.
 
-    python tests/compare/operators.py --program build/bin/operator_cases [--cases 20] [--golden FILE]
+    python tests/compare/operators.py --program build/bin/operator_cases [--cases N] [--golden FILE]
 
 For every operator torch computes the output and, by its automatic differentiation, the gradients of
 all inputs and parameters, in double precision; `operator_cases` compares what flux computes. With
@@ -17,10 +17,14 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+import layers
+import losses
 import torch
-from operator_specs import SPECS, Attr, Case
+import values
+from operator_case import SPECS, Attr, Case
 
 GOLDEN_CASES = 2
+PARTS = (values, layers, losses)  # importing them fills SPECS
 
 
 def _numbers(values: torch.Tensor) -> str:
