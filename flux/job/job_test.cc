@@ -99,7 +99,7 @@ phases: train
 shards: 5
 tables:
   - {name: t, dim: 3, init: zero, init_scale: 0.5,
-     optimizer: {rule: adam, lr: 2, initial_accumulator: 1, epsilon: 1e-10, beta1: 0, beta2: .5}}
+     optimizer: {rule: adam, lr: 2, epsilon: 1e-10, beta1: 0, beta2: .5, weight_min: -3}}
 model:
   layers:
     - {name: e, op: embedding, table: t, combine: sum}
@@ -136,7 +136,12 @@ on_workers_change: {lr: sqrt, reference: 4, warmup_batches: 70}
   EXPECT_EQ(job.tables[0].init, "zero");
   EXPECT_EQ(job.tables[0].init_scale, 0.5F);
   EXPECT_EQ(job.tables[0].seed, UINT64_MAX);
-  EXPECT_EQ(job.tables[0].optimizer, (OptimizerOptions{"adam", 2, 1, 1e-10F, 0, 0.5F}));
+  EXPECT_EQ(job.tables[0].optimizer, (OptimizerOptions{.rule = "adam",
+                                                       .lr = 2,
+                                                       .epsilon = 1e-10F,
+                                                       .beta1 = 0.0F,
+                                                       .beta2 = 0.5F,
+                                                       .weight_min = -3.0F}));
   EXPECT_EQ(std::get<std::string>(job.layers[0].attrs.at("combine")), "sum");
   EXPECT_EQ(job.dense_optimizer.rule, "sgd");
   EXPECT_EQ(job.dense_optimizer.lr, 0.25F);

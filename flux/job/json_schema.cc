@@ -66,6 +66,10 @@ struct ToJson {
   Json operator()(const std::vector<NodeSpec>*) const { return nullptr; }
   Json operator()(const void*) const { return nullptr; }
   template <typename T>
+  Json operator()(const std::optional<T>*) const {
+    return nullptr;  // no fixed default
+  }
+  template <typename T>
   Json operator()(const T* from) const {
     return *from;
   }

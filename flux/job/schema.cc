@@ -1,39 +1,68 @@
 #include "flux/job/schema.h"
 
 #include <algorithm>
+#include <map>
 
 #include "flux/base/check.h"
+#include "flux/base/text.h"
+#include "flux/optimizer/settings.h"
 
 namespace flux {
 namespace {
 
+// Names that people try for a setting of an optimizer.
+std::vector<std::string> tried_for(const std::string& setting) {
+  static const std::map<std::string, std::vector<std::string>> tried = {
+      {"lr", {"learning_rate", "step_size", "eta", "alpha"}},
+      {"initial_accumulator", {"initial_g2sum", "initial_accumulator_value"}},
+      {"epsilon", {"eps"}},
+      {"decay", {"rho", "decay_rate"}},
+      {"weight_decay", {"wd"}},
+      {"clip", {"clip_value", "gradient_clip"}},
+      {"clip_norm", {"max_norm", "clip_by_norm"}},
+      {"weight_min", {"weight_bounds", "min_weight"}},
+      {"weight_max", {"max_weight"}},
+  };
+  const auto found = tried.find(setting);
+  return found == tried.end() ? std::vector<std::string>{} : found->second;
+}
+
+void add_optimizer_setting(Section* s, const OptimizerSetting& setting) {
+  using O = OptimizerOptions;
+  const bool all = setting.rules().size() == optimizer_rules().size();
+  const std::string doc =
+      all ? setting.doc : fmt::format("{} Rules: {}.", setting.doc, join(setting.rules(), ", "));
+  const auto number = setting.number;
+  const auto flag = setting.flag;
+  Field* field = nullptr;
+  if (flag != nullptr) {
+    field = &s->value<O>(
+        setting.name, [flag](O & o) -> auto& { return o.*flag; }, doc);
+  } else if (number != nullptr) {
+    field = &s->value<O>(
+        setting.name, [number](O & o) -> auto& { return o.*number; }, doc);
+  } else {
+    field = &s->value<O>(
+        setting.name, [](O & o) -> auto& { return o.lr; }, doc);
+  }
+  field->tried_as(tried_for(setting.name));
+  if (flag == nullptr) field->between(setting.min, setting.max);
+  field->spec.min_open = setting.min_open;
+  field->spec.max_open = setting.max_open;
+  if (setting.name != "lr") field->defaults_to(setting.defaults());
+}
+
 Section make_optimizer_section() {
   using O = OptimizerOptions;
   Section s;
-  s.doc = "An update rule and its settings; a rule ignores the settings of other rules.";
+  s.doc =
+      "An update rule and its settings (docs/using/optimizers.md); a setting that the rule does "
+      "not use is refused.";
   s.value<O>(
        "rule", [](O & o) -> auto& { return o.rule; }, "Update rule.")
       .one_of(optimizer_rules())
       .tried_as({"name", "type", "optimizer", "algorithm"});
-  s.value<O>(
-       "lr", [](O & o) -> auto& { return o.lr; }, "Learning rate.")
-      .above(0, 1000)
-      .tried_as({"learning_rate", "step_size", "eta", "alpha"});
-  s.value<O>(
-       "initial_accumulator", [](O & o) -> auto& { return o.initial_accumulator; },
-       "adagrad: where the sum of squared gradients starts.")
-      .between(0, 1e6);
-  s.value<O>(
-       "epsilon", [](O & o) -> auto& { return o.epsilon; },
-       "adagrad, adam: added to the root, against division by zero.")
-      .above(0, 1)
-      .tried_as({"eps"});
-  s.value<O>(
-       "beta1", [](O & o) -> auto& { return o.beta1; }, "adam: decay of the mean gradient.")
-      .below(0, 1);
-  s.value<O>(
-       "beta2", [](O & o) -> auto& { return o.beta2; }, "adam: decay of the mean squared gradient.")
-      .below(0, 1);
+  for (const OptimizerSetting& setting : optimizer_settings()) add_optimizer_setting(&s, setting);
   return s;
 }
 
