@@ -17,6 +17,7 @@
 #include "flux/data/dataset.h"
 #include "flux/nn/graph.h"
 #include "flux/optimizer/optimizer.h"
+#include "flux/table/dense_rules.h"
 #include "flux/table/sparse_shard.h"
 
 namespace flux {
@@ -75,6 +76,9 @@ Result<Job> parse_job(const std::string& path, const std::string& text,
                       std::span<const Override> overrides);
 // The model of a job over data with these features. Errors carry the layer's file:line:col.
 Result<std::shared_ptr<const Graph>> build_graph(const Job& job, uint32_t slots, uint32_t dense);
+
+// How each part of the graph's flat vector is updated.
+std::vector<DenseRange> dense_ranges(const Job& job, const Graph& graph);
 
 // JSON Schema (draft 2020-12) of a job file, for editors.
 std::string job_json_schema();

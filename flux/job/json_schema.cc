@@ -102,6 +102,10 @@ Json layer_schema(const OperatorInfo& info) {
     }
     properties[attribute.name] = std::move(schema);
   }
+  for (const AttrSpec* attribute : shared_attributes(info)) {
+    properties[attribute->name] = value_schema(attribute_spec(*attribute));
+    properties[attribute->name]["description"] = attribute->doc;
+  }
   return {{"type", "object"},
           {"description", info.doc},
           {"properties", std::move(properties)},
