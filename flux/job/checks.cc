@@ -122,6 +122,20 @@ void check_optimizers(const YamlNode& root, const Job& job, Problems* problems) 
     check_optimizer(tables->items[i], "optimizer", job.tables[i].optimizer, problems);
 }
 
+void check_lr_schedule_uses(const YamlNode& root, const Job& job, Problems* problems) {
+  const YamlEntry* map = root.find("lr_schedule");
+  if (map == nullptr || !map->value.is_map() || !problems->empty()) return;
+  for (const YamlEntry& entry : map->value.entries) {
+    if (lr_schedule_uses(job.lr_schedule.kind, entry.name)) continue;
+    problems->add(entry.origin,
+                  fmt::format("'{}' is not used by the kind {}", entry.name, job.lr_schedule.kind),
+                  "remove it or choose another kind; see docs/using/optimizers.md");
+  }
+  const Status status = check_lr_schedule(job.lr_schedule);
+  if (problems->empty() && !status.is_ok())
+    problems->add(map->value.origin, status.message(), "see docs/using/optimizers.md");
+}
+
 }  // namespace
 
 void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
@@ -134,6 +148,7 @@ void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
   }
   check_table_uses(root, job, problems);
   check_optimizers(root, job, problems);
+  check_lr_schedule_uses(root, job, problems);
   if (job.output.empty()) job.output = "out/" + job.name;
   job.data.seed = job.seed;
   for (TableOptions& table : job.tables) table.seed = job.seed;

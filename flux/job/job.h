@@ -14,6 +14,7 @@
 
 #include "flux/base/status.h"
 #include "flux/cluster/lr_policy.h"
+#include "flux/cluster/lr_schedule.h"
 #include "flux/data/dataset.h"
 #include "flux/nn/graph.h"
 #include "flux/optimizer/optimizer.h"
@@ -58,6 +59,7 @@ struct Job {
   uint32_t checkpoint_full_every = 8;  // checkpoints; 1: shards are always saved whole
 
   double skip_limit = 0.001;          // share of a pass's batches; see cluster/skip_limit.h
+  LrScheduleOptions lr_schedule;      // of all learning rates
   LrPolicyOptions on_workers_change;  // what becomes of the learning rate
 };
 

@@ -111,6 +111,7 @@ push_in_flight: 9
 wire: bf16
 checkpoint: {every_s: 0.5, keep: 9, full_every: 3}
 skip_limit: 0.25
+lr_schedule: {kind: step, warmup_batches: 12, batches: 34, rate: 0.5, end: 0.125}
 on_workers_change: {lr: sqrt, reference: 4, warmup_batches: 70}
 )");
   EXPECT_EQ(job.name, "all");
@@ -154,6 +155,7 @@ on_workers_change: {lr: sqrt, reference: 4, warmup_batches: 70}
   EXPECT_EQ(job.checkpoint_full_every, 3U);
   EXPECT_EQ(job.skip_limit, 0.25);
   EXPECT_EQ(job.on_workers_change, (LrPolicyOptions{"sqrt", 4, 70}));
+  EXPECT_EQ(job.lr_schedule, (LrScheduleOptions{"step", 12, 34, 0.5, 0.125}));
 }
 
 TEST(Job, DeterministicMeansOneThreadAndNoPullAhead) {

@@ -203,6 +203,41 @@ Section make_workers_change_section() {
   return s;
 }
 
+Section make_lr_schedule_section() {
+  using L = LrScheduleOptions;
+  Section s;
+  s.doc =
+      "How all learning rates change in the course of the run: a factor of each batch, by the "
+      "number of batches before it (docs/using/optimizers.md).";
+  s.value<L>(
+       "kind", [](L & l) -> auto& { return l.kind; }, "Shape of the decay after the warm-up.")
+      .one_of(lr_schedule_kinds())
+      .tried_as({"type", "name", "policy", "decay"});
+  s.value<L>(
+       "warmup_batches", [](L & l) -> auto& { return l.warmup_batches; },
+       "Batches over which the rates rise from near 0 in a straight line.")
+      .between(0, 1e15)
+      .tried_as({"warmup", "warm_up", "warmup_steps"});
+  s.value<L>(
+       "batches", [](L & l) -> auto& { return l.batches; },
+       "linear, cosine: batches from the warm-up to the end of the decay; exponential, step: "
+       "batches after which the rates are multiplied by `rate`.")
+      .between(0, 1e15)
+      .defaults_to("none: needed where it is used")
+      .tried_as({"steps", "total_steps", "decay_steps", "every"});
+  s.value<L>(
+       "rate", [](L & l) -> auto& { return l.rate; },
+       "exponential, step: factor of every `batches` batches.")
+      .above(0, 1)
+      .tried_as({"gamma", "decay_rate"});
+  s.value<L>(
+       "end", [](L & l) -> auto& { return l.end; },
+       "All but constant: the factor never falls below it.")
+      .between(0, 1)
+      .tried_as({"min", "final", "end_lr"});
+  return s;
+}
+
 void add_run_fields(Section* s) {
   using D = JobDraft;
   s->value<D>(
@@ -295,6 +330,7 @@ Section make_job_section() {
   static const Section model = make_model_section();
   static const Section optimizer = make_optimizer_section();
   static const Section checkpoint = make_checkpoint_section();
+  static const Section lr_schedule = make_lr_schedule_section();
   static const Section workers_change = make_workers_change_section();
   const auto whole = [](D & d) -> auto& {
     return d;
@@ -320,6 +356,10 @@ Section make_job_section() {
        "gradients are not finite; at least one batch, unless it is 0. At one more the job stops.")
       .between(0, 1)
       .tried_as({"max_skipped", "skip_max", "bad_batches"});
+  s.map<D>(
+       "lr_schedule", &lr_schedule, [](D & d) -> auto& { return d.job.lr_schedule; },
+       "How the learning rates change in the course of the run.")
+      .tried_as({"schedule", "lr_decay", "learning_rate_schedule"});
   s.map<D>(
        "on_workers_change", &workers_change, [](D & d) -> auto& { return d.job.on_workers_change; },
        "What becomes of the learning rate when workers come or go.")
