@@ -18,6 +18,7 @@ struct Graph::Impl {
   std::vector<Node> nodes;
   std::vector<Parameter> parameters;
   std::vector<std::string> tables;
+  std::vector<Head> heads;
   size_t parameter_count = 0;
 };
 
@@ -39,6 +40,9 @@ const ModelInputs& Graph::inputs() const {
 const std::vector<Node>& Graph::nodes() const {
   return impl_->nodes;
 }
+const std::vector<Head>& Graph::heads() const {
+  return impl_->heads;
+}
 
 std::vector<float> Graph::initial_parameters(uint64_t seed) const {
   std::vector<float> flat(parameter_count());
@@ -54,16 +58,26 @@ std::vector<FlatRange> Graph::summaries() const {
   return ranges;
 }
 
+namespace {
+// An attribute that a later version adds changes no text (and no hash) of a model without it.
+bool is_default(const OperatorDef& def, const std::string& key, const AttrValue& value) {
+  return std::any_of(def.info.attrs.begin(), def.info.attrs.end(), [&](const AttrSpec& spec) {
+    return spec.name == key && !spec.required && spec.default_value == value;
+  });
+}
+}  // namespace
+
 std::string Graph::to_text() const {
   std::string text;
   for (const Node& node : nodes()) {
     std::vector<std::string> attrs, inputs;
     for (const auto& [key, value] : node.attrs)
-      attrs.push_back(fmt::format("{}={}", key, attr_text(value)));
+      if (!is_default(*node.def, key, value))
+        attrs.push_back(fmt::format("{}={}", key, attr_text(value)));
     for (uint32_t i : node.inputs) inputs.push_back(nodes()[i].name);
     text += fmt::format("{} = {}({})", node.name, node.op, join(inputs, ", "));
     if (!attrs.empty()) text += fmt::format(" {{{}}}", join(attrs, ", "));
-    text += fmt::format(" -> [B,{}]", node.width);
+    text += " -> " + node.shape();
     for (uint32_t i : node.parameters) {
       const Parameter& p = parameters()[i];
       text += fmt::format(" {}[{}]@{}", p.name, fmt::join(p.shape, ","), p.offset);
@@ -88,6 +102,8 @@ std::string settings_text(const Parameter& p) {
 uint64_t Graph::hash() const {
   std::string text = to_text();
   text += fmt::format("slots={} dense={}\n", inputs().slots, inputs().dense);
+  if (!inputs().slot_names.empty() || inputs().many_keys)
+    text += fmt::format("slots={} many={}\n", join(inputs().slot_names, ","), inputs().many_keys);
   for (const std::string& table : tables())
     text += fmt::format("{}={}\n", table, inputs().tables.at(table));
   for (const Parameter& p : parameters()) text += settings_text(p);
@@ -111,9 +127,29 @@ Status InferContext::fail(const std::string& what) const {
 
 std::string InferContext::shapes() const {
   std::vector<std::string> parts;
-  for (const Node* input : inputs)
-    parts.push_back(fmt::format("{}[B,{}]", input->name, input->width));
+  for (const Node* input : inputs) parts.push_back(input->name + input->shape());
   return join(parts, ", ");
+}
+
+std::string Node::shape() const {
+  return length == 1 ? fmt::format("[B,{}]", width) : fmt::format("[B,{},{}]", length, dim());
+}
+
+Result<std::vector<uint32_t>> InferContext::find_slots(
+    const std::vector<std::string>& names) const {
+  std::vector<uint32_t> found;
+  if (names.empty())
+    for (uint32_t s = 0; s < model.slots; ++s) found.push_back(s);
+  for (const std::string& name : names) {
+    const auto at = std::find(model.slot_names.begin(), model.slot_names.end(), name);
+    if (at == model.slot_names.end())
+      return fail(fmt::format("the data has no slot '{}'{}; slots: {}", name,
+                              did_you_mean(name, model.slot_names),
+                              model.slot_names.empty() ? "they have no names in this format"
+                                                       : join(model.slot_names, ", ")));
+    found.push_back(static_cast<uint32_t>(at - model.slot_names.begin()));
+  }
+  return found;
 }
 
 struct GraphBuilder::Impl {
@@ -121,24 +157,30 @@ struct GraphBuilder::Impl {
   std::vector<std::string> names;
 
   Graph::Impl& g() const { return *graph->impl_; }
-  void add_source(const std::string& name, uint32_t width) {
+  void add_source(const std::string& name, const char* op, uint32_t width, int64_t column = 0) {
     Node node;
-    node.name = node.op = name;
-    node.def = find_source(name);
+    node.name = name;
+    node.op = op;
+    node.def = find_source(op);
     node.width = width;
+    if (column > 0) node.attrs["column"] = column;
     names.push_back(name);
     g().nodes.push_back(std::move(node));
   }
   Status resolve_inputs(const NodeSpec& spec, Node& node) const;
   void commit(InferContext& context, Node node);
+  void find_heads() const;
 };
 
 GraphBuilder::GraphBuilder(ModelInputs inputs) : impl_(std::make_unique<Impl>()) {
   impl_->graph = std::shared_ptr<Graph>(new Graph());
   const uint32_t dense = inputs.dense;
   impl_->g().inputs = std::move(inputs);
-  if (dense > 0) impl_->add_source("dense", dense);
-  impl_->add_source("label", 1);
+  if (dense > 0) impl_->add_source("dense", "dense", dense);
+  const ModelInputs& given = impl_->g().inputs;
+  for (size_t i = 0; i < given.labels.size(); ++i)
+    impl_->add_source(given.labels[i], "label", 1, static_cast<int64_t>(i));
+  if (given.weights) impl_->add_source("weight", "weight", 1);
 }
 GraphBuilder::~GraphBuilder() = default;
 
@@ -199,8 +241,9 @@ Status GraphBuilder::add(NodeSpec spec) {
   if (node.def == nullptr) {
     std::vector<std::string> known;
     for (const OperatorInfo& info : operator_infos()) known.push_back(info.name);
-    return invalid("{}unknown operator '{}'{}; known: {}", where, spec.op,
-                   did_you_mean(spec.op, known), join(known, ", "));
+    const std::string near = did_you_mean(spec.op, known);
+    return invalid("{}unknown operator '{}'{}", where, spec.op,
+                   near.empty() ? "; known: " + join(known, ", ") : near);
   }
   const auto of_parameters = take_parameter_attributes(node.def->info.attrs, &spec.attrs);
   FLUX_ASSIGN_OR_RETURN(node.attrs, check_attributes(node.def->info.attrs, spec.attrs, where));
@@ -215,25 +258,34 @@ Status GraphBuilder::add(NodeSpec spec) {
   return Status::ok();
 }
 
+void GraphBuilder::Impl::find_heads() const {
+  const std::vector<Node>& nodes = g().nodes;
+  for (uint32_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = nodes[i];
+    if (!node.def->is_loss) continue;
+    Head head{node.name, i, -1, 1.0F};
+    if (node.def->label_input >= 0)
+      head.label = label_column(nodes[node.inputs[static_cast<size_t>(node.def->label_input)]]);
+    const auto weight = node.attrs.find(kLossWeight);
+    if (weight != node.attrs.end())
+      head.weight = static_cast<float>(std::get<double>(weight->second));
+    g().heads.push_back(std::move(head));
+  }
+}
+
 Result<std::shared_ptr<const Graph>> GraphBuilder::finish() {
   const std::vector<Node>& nodes = impl_->g().nodes;
   std::vector<int> consumers(nodes.size(), 0);
-  std::vector<std::string> losses;
-  for (const Node& node : nodes) {
+  for (const Node& node : nodes)
     for (uint32_t i : node.inputs) ++consumers[i];
-    if (node.def->is_loss) losses.push_back(node.name);
-  }
-  if (losses.empty())
+  impl_->find_heads();
+  if (impl_->g().heads.empty())
     return invalid("the model has no loss; add one, e.g. a logistic_loss of the logit and 'label'");
-  if (losses.size() > 1)
-    return invalid("the model has {} losses ({}); keep exactly one", losses.size(),
-                   join(losses, ", "));
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];
     if (consumers[i] > 0 || node.def->is_loss || find_source(node.op) != nullptr) continue;
-    return invalid(
-        "{}nothing uses its output [B,{}]; remove it or make it an input of another node",
-        node_prefix(node.origin, node.name, node.op), node.width);
+    return invalid("{}nothing uses its output {}; remove it or make it an input of another node",
+                   node_prefix(node.origin, node.name, node.op), node.shape());
   }
   return std::shared_ptr<const Graph>(std::move(impl_->graph));
 }

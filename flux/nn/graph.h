@@ -48,6 +48,10 @@ struct ModelInputs {
   uint32_t slots = 0;                      // sparse features per example
   uint32_t dense = 0;                      // dense features per example
   std::map<std::string, uint32_t> tables;  // sparse tables: name -> dim
+  std::vector<std::string> slot_names{};   // by slot; empty: they have none
+  bool many_keys = false;  // a slot has any number of keys (NetInput::begin), else exactly one
+  std::vector<std::string> labels{"label"};  // each is a source of that name
+  bool weights = false;                      // examples have weights: the source "weight"
 };
 
 // How a parameter begins; see nn/initial_values.h.
@@ -86,6 +90,14 @@ struct Parameter {
   float lr_scale = 1;  // multiplies the learning rate of the optimizer
 };
 
+// One thing that a model predicts: a loss and the label that it is held against.
+struct Head {
+  std::string name;     // of the loss
+  uint32_t node = 0;    // index into Graph::nodes()
+  int label = -1;       // index into ModelInputs::labels; -1: a loss without a label
+  float weight = 1.0F;  // of its loss in the sum that is minimised
+};
+
 struct Node;  // defined in nn/operator.h
 
 class Graph {
@@ -101,7 +113,10 @@ class Graph {
   const std::vector<std::string>& tables() const;
   const ModelInputs& inputs() const;
   const std::vector<Node>& nodes() const;
-  // One line per node: name, operator, inputs, shape, parameters. For people; golden-tested.
+  // Its losses in the order of the file; at least one.
+  const std::vector<Head>& heads() const;
+  // One line per node: name, operator, inputs, attributes that are not the default, shape,
+  // parameters. For people; golden-tested.
   std::string to_text() const;
   uint64_t hash() const;
 
@@ -116,10 +131,10 @@ class GraphBuilder {
  public:
   explicit GraphBuilder(ModelInputs inputs);
   ~GraphBuilder();
-  // The node "dense" (the dense features) exists from the start when there are any; so does
-  // "label".
+  // What the data offers exists from the start: "dense" when there are dense features, each label
+  // by its name, "weight" when examples have weights.
   Status add(NodeSpec node);
-  // Exactly one node must be a loss. Unused nodes are an error (a person forgot something).
+  // At least one node must be a loss. Unused nodes are an error (a person forgot something).
   Result<std::shared_ptr<const Graph>> finish();
 
  private:
