@@ -39,7 +39,7 @@ Status check_lr_schedule(const LrScheduleOptions& o) {
 }
 
 double LrSchedule::decay(double t) const {
-  const auto length = static_cast<double>(std::max<uint64_t>(options_.batches, 1));
+  const auto length = static_cast<double>(std::max<uint32_t>(options_.batches, 1));
   const double passed = t / length;
   const double end = options_.end;
   if (options_.kind == "linear") return 1 - (1 - end) * std::min(1.0, passed);
@@ -48,7 +48,7 @@ double LrSchedule::decay(double t) const {
   if (options_.kind == "exponential") return std::max(end, std::pow(options_.rate, passed));
   if (options_.kind == "step") return std::max(end, std::pow(options_.rate, std::floor(passed)));
   if (options_.kind == "inverse_sqrt") {
-    const auto h = static_cast<double>(std::max<uint64_t>(options_.warmup_batches, 1));
+    const auto h = static_cast<double>(std::max<uint32_t>(options_.warmup_batches, 1));
     return std::max(end, std::sqrt(h / (h + t)));
   }
   return 1;

@@ -27,8 +27,8 @@ namespace flux {
 
 struct LrScheduleOptions {
   std::string kind = "constant";  // one of lr_schedule_kinds()
-  uint64_t warmup_batches = 0;
-  uint64_t batches = 0;  // linear, cosine: until the end; exponential, step: of one `rate`
+  uint32_t warmup_batches = 0;
+  uint32_t batches = 0;  // linear, cosine: until the end; exponential, step: of one `rate`
   double rate = 0.1;     // exponential, step
   double end = 0;        // least factor; of linear and cosine the last
   bool operator==(const LrScheduleOptions&) const = default;

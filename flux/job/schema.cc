@@ -216,13 +216,13 @@ Section make_lr_schedule_section() {
   s.value<L>(
        "warmup_batches", [](L & l) -> auto& { return l.warmup_batches; },
        "Batches over which the rates rise from near 0 in a straight line.")
-      .between(0, 1e15)
+      .between(0, 4'000'000'000)
       .tried_as({"warmup", "warm_up", "warmup_steps"});
   s.value<L>(
        "batches", [](L & l) -> auto& { return l.batches; },
        "linear, cosine: batches from the warm-up to the end of the decay; exponential, step: "
        "batches after which the rates are multiplied by `rate`.")
-      .between(0, 1e15)
+      .between(0, 4'000'000'000)
       .defaults_to("none: needed where it is used")
       .tried_as({"steps", "total_steps", "decay_steps", "every"});
   s.value<L>(
