@@ -9,8 +9,8 @@ export JOBS
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 SEEDS ?= 100000
-.PHONY: help deps build run test sim netns chaos drill slow bench bench-table compare mutants asan tsan fuzz fmt fmt-check \
-        tidy clean
+.PHONY: help deps build run test sim netns chaos drill slow bench bench-table asan tsan fuzz fmt fmt-check \
+        tidy clean compare compare-optimizers compare-operators golden-operators mutants
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -62,12 +62,6 @@ drill: build $(TRAIN) $(TEST)  ## train with a kill every 5 s; ends with the acc
 sim: build  ## SEEDS (default 100000) simulated clusters under faults, on all cores
 	build/flux sim --seeds 1..$(SEEDS)
 
-compare:  ## operators against torch on thousands of random shapes (sets torch up on demand)
-	@tools/deps.sh build bench
-	@cmake --preset test
-	@$(NINJA) -C build operator_cases
-	python3 -B tests/compare/compare.py --build build $(ARGS)
-
 mutants:  ## show that each operator's test notices a wrong backward pass (slow); ARGS="--only fm"
 	@tools/deps.sh build test
 	python3 -B tools/mutate_ops.py $(ARGS)
@@ -82,6 +76,24 @@ slow:  ## the slow tests, such as fifty kills in a row
 	@cmake --preset test
 	@$(NINJA) -C build
 	@ctest --test-dir build --output-on-failure --no-tests=error -L slow
+
+# One line for each thing that is compared.
+compare: compare-optimizers compare-operators  ## hold what is computed against torch and numpy (sets those up on demand)
+
+compare-optimizers:
+	@tools/deps.sh build bench
+	@cmake --preset test
+	@$(NINJA) -C build optimizer_cases
+	python3 -B tests/compare/with_torch.py tests/compare/optimizers.py --program build/bin/optimizer_cases
+
+compare-operators:
+	@tools/deps.sh build bench
+	@cmake --preset test
+	@$(NINJA) -C build operator_cases
+	python3 -B tests/compare/with_torch.py tests/compare/operators.py --program build/bin/operator_cases
+
+golden-operators:  ## the numbers of torch that make test replays, written anew
+	python3 -B tests/compare/with_torch.py tests/compare/operators.py --golden tests/golden/operators.txt
 
 bench-table:  ## the table at 10^8 keys; needs about 14 GB of free memory
 	@tools/deps.sh build
