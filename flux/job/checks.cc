@@ -4,6 +4,7 @@
 #include <set>
 
 #include "flux/base/text.h"
+#include "flux/data/options.h"
 #include "flux/job/validate.h"
 
 namespace flux {
@@ -64,6 +65,13 @@ void check_phases(const YamlNode& root, const Job& job, Problems* problems) {
   }
 }
 
+void check_data(const YamlNode& root, const Job& job, Problems* problems) {
+  const Status status = check_data_options(job.data);
+  if (status.is_ok()) return;
+  const YamlEntry* data = root.find("data");
+  problems->add(data != nullptr ? data->origin : root.origin, status.message(), "");
+}
+
 // Attributes named "table" refer to declared tables.
 void check_table_uses(const YamlNode& root, const Job& job, Problems* problems) {
   std::vector<std::string> names;
@@ -104,6 +112,7 @@ void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
         *tables, "table", [&](size_t i) { return job.tables[i].name; }, problems);
   }
   check_table_uses(root, job, problems);
+  check_data(root, job, problems);
   if (job.output.empty()) job.output = "out/" + job.name;
   job.data.seed = job.seed;
   for (TableOptions& table : job.tables) table.seed = job.seed;
