@@ -1,4 +1,5 @@
-// LineError: why a line of data is refused, and where in it. Plain values and pure functions.
+// LineError: why a line of data is refused, and where in it.
+// Plain values and pure functions.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The kinds of made truths, and what they share. Internal to data/.
+// The kinds of made truths (made_truth.h), and what they share.
+// Pure functions; internal to data/.
 #pragma once
 
 #include <cstdint>
