@@ -10,7 +10,7 @@ export JOBS
 .DELETE_ON_ERROR:
 SEEDS ?= 100000
 .PHONY: help deps build run test sim netns chaos drill slow bench bench-table asan tsan fuzz fmt fmt-check \
-        tidy clean
+        tidy clean compare compare-optimizers
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -72,6 +72,15 @@ slow:  ## the slow tests, such as fifty kills in a row
 	@cmake --preset test
 	@$(NINJA) -C build
 	@ctest --test-dir build --output-on-failure --no-tests=error -L slow
+
+# One line for each thing that is compared.
+compare: compare-optimizers  ## hold what is computed against torch and numpy (sets those up on demand)
+
+compare-optimizers:
+	@tools/deps.sh build bench
+	@cmake --preset test
+	@$(NINJA) -C build optimizer_cases
+	python3 -B tests/compare/with_torch.py tests/compare/optimizers.py --program build/bin/optimizer_cases
 
 bench-table:  ## the table at 10^8 keys; needs about 14 GB of free memory
 	@tools/deps.sh build

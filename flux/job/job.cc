@@ -93,8 +93,25 @@ Result<std::shared_ptr<const Graph>> build_graph(const Job& job, const Features&
     return placed ? added : added.with_context(layer.origin);
   }
   Result<std::shared_ptr<const Graph>> graph = builder.finish();
+  if (graph.is_ok() && job.wire == "fp16" && !graph.value()->summaries().empty())
+    return invalid(
+        "{}: wire: fp16 cannot carry the model's summaries (sums over a batch may exceed 65504); "
+        "choose bf16 or fp32",
+        job.path);
   if (graph.is_ok() || graph.status().message().find(job.path) != std::string::npos) return graph;
   return graph.status().with_context(job.path);
+}
+
+std::vector<DenseRange> dense_ranges(const Job& job, const Graph& graph) {
+  std::vector<DenseRange> ranges;
+  for (const Parameter& p : graph.parameters()) {
+    if (p.update == UpdateKind::kSummary) {
+      ranges.push_back({p.size, {.rule = "summary", .decay = p.decay}, 1});
+    } else {
+      ranges.push_back({p.size, job.dense_optimizer, p.lr_scale});
+    }
+  }
+  return ranges;
 }
 
 }  // namespace flux

@@ -20,6 +20,7 @@ const OperatorInfo* find_operator(std::string_view name) {
 std::vector<std::string> field_names(const OperatorInfo& info) {
   std::vector<std::string> names = {"name", "op", "inputs"};
   for (const AttrSpec& attribute : info.attrs) names.push_back(attribute.name);
+  for (const AttrSpec* attribute : shared_attributes(info)) names.push_back(attribute->name);
   return names;
 }
 
@@ -147,6 +148,12 @@ class LayerReader {
                    fmt::format("defined so far: {}", join(known, ", ")));
   }
 
+  void read_attribute(const YamlEntry& entry, const AttrSpec& attribute, NodeSpec* spec) {
+    const auto value =
+        read_value(entry.value, attribute.name, attribute_spec(attribute), problems_);
+    if (value) spec->attrs[attribute.name] = std::visit(ToAttr{}, *value);
+  }
+
   void read_attributes(const YamlNode& layer, const OperatorInfo& info, NodeSpec* spec) {
     for (const YamlEntry& entry : layer.entries) {
       const std::vector<std::string> names = field_names(info);
@@ -166,10 +173,13 @@ class LayerReader {
         add_missing(layer, attribute.name.c_str(), attribute.doc);
       } else if (entry == nullptr) {
         spec->attrs[attribute.name] = attribute.default_value;
-      } else if (const auto value = read_value(entry->value, attribute.name,
-                                               attribute_spec(attribute), problems_)) {
-        spec->attrs[attribute.name] = std::visit(ToAttr{}, *value);
+      } else {
+        read_attribute(*entry, attribute, spec);
       }
+    }
+    for (const AttrSpec* attribute : shared_attributes(info)) {
+      if (const YamlEntry* entry = layer.find(attribute->name))
+        read_attribute(*entry, *attribute, spec);
     }
   }
 
@@ -181,6 +191,17 @@ class LayerReader {
 };
 
 }  // namespace
+
+std::vector<const AttrSpec*> shared_attributes(const OperatorInfo& info) {
+  std::vector<const AttrSpec*> shared;
+  for (const AttrSpec& attribute : parameter_attributes()) {
+    const bool is_own = std::any_of(info.attrs.begin(), info.attrs.end(), [&](const AttrSpec& own) {
+      return own.name == attribute.name;
+    });
+    if (!is_own) shared.push_back(&attribute);
+  }
+  return shared;
+}
 
 ValueSpec attribute_spec(const AttrSpec& attribute) {
   ValueSpec spec;

@@ -122,6 +122,11 @@ std::map<std::string, std::string> describe_model(const RoleJob& role) {
   model["data.dense_transform"] = job.data.dense_transform;
   model["data.key_per_example"] = job.data.key_per_example ? "true" : "false";
   model["dense_optimizer.rule"] = job.dense_optimizer.rule;
+  const std::vector<DenseRange> ranges = dense_ranges(job, *role.graph);
+  const bool one_rule = std::all_of(ranges.begin(), ranges.end(), [&](const DenseRange& range) {
+    return range.optimizer.rule == ranges[0].optimizer.rule && range.lr_scale == ranges[0].lr_scale;
+  });
+  if (!one_rule) model["dense_optimizer.ranges"] = to_string(ranges);
   for (const TableOptions& table : job.tables) {
     const std::string prefix = "tables." + table.name + ".";
     model[prefix + "dim"] = std::to_string(table.dim);
@@ -209,6 +214,7 @@ Result<ServerOptions> server_options(const RoleJob& role, uint64_t incarnation, 
   options.shards = role.sparse_shards;
   options.tables = role.job.tables;
   options.dense_optimizer = role.job.dense_optimizer;
+  options.dense_ranges = dense_ranges(role.job, *role.graph);
   options.parameters = role.graph->parameter_count();
   options.incarnation = incarnation;
   options.epoch = epoch;

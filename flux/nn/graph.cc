@@ -7,7 +7,9 @@
 #include "flux/base/hash.h"
 #include "flux/base/text.h"
 #include "flux/nn/attributes.h"
+#include "flux/nn/initial_values.h"
 #include "flux/nn/operator.h"
+#include "flux/nn/parameter_attrs.h"
 
 namespace flux {
 
@@ -44,12 +46,16 @@ const std::vector<Head>& Graph::heads() const {
 
 std::vector<float> Graph::initial_parameters(uint64_t seed) const {
   std::vector<float> flat(parameter_count());
-  for (const Parameter& p : parameters()) {
-    const uint64_t key = hash_bytes(p.name);
-    for (size_t i = 0; i < p.size; ++i)
-      flat[p.offset + i] = (2.0F * hash_uniform(key, seed, i) - 1.0F) * p.init_range;
-  }
+  for (const Parameter& p : parameters())
+    fill_initial(p, seed, std::span(flat).subspan(p.offset, p.size));
   return flat;
+}
+
+std::vector<FlatRange> Graph::summaries() const {
+  std::vector<FlatRange> ranges;
+  for (const Parameter& p : parameters())
+    if (p.update == UpdateKind::kSummary) ranges.push_back({p.offset, p.offset + p.size});
+  return ranges;
 }
 
 namespace {
@@ -75,11 +81,23 @@ std::string Graph::to_text() const {
     for (uint32_t i : node.parameters) {
       const Parameter& p = parameters()[i];
       text += fmt::format(" {}[{}]@{}", p.name, fmt::join(p.shape, ","), p.offset);
+      if (p.update == UpdateKind::kSummary) text += " summary";
     }
     text += "\n";
   }
   return text;
 }
+
+namespace {
+std::string settings_text(const Parameter& p) {
+  std::string text = fmt::format("{}~{}", p.name, p.init.value);
+  if (p.init.kind != InitKind::kUniform)
+    text += fmt::format(" init {}", static_cast<int>(p.init.kind));
+  if (p.update == UpdateKind::kSummary) text += fmt::format(" decay {}", p.decay);
+  if (p.lr_scale != 1) text += fmt::format(" lr x{}", p.lr_scale);
+  return text + "\n";
+}
+}  // namespace
 
 uint64_t Graph::hash() const {
   std::string text = to_text();
@@ -88,19 +106,19 @@ uint64_t Graph::hash() const {
     text += fmt::format("slots={} many={}\n", join(inputs().slot_names, ","), inputs().many_keys);
   for (const std::string& table : tables())
     text += fmt::format("{}={}\n", table, inputs().tables.at(table));
-  for (const Parameter& p : parameters()) text += fmt::format("{}~{}\n", p.name, p.init_range);
+  for (const Parameter& p : parameters()) text += settings_text(p);
   return hash_bytes(text);
 }
 
-void InferContext::add_parameter(const std::string& name, std::vector<int64_t> shape,
-                                 float init_range) {
+Parameter& InferContext::add_parameter(const std::string& name, std::vector<int64_t> shape,
+                                       float init_range) {
   Parameter p;
   p.name = fmt::format("{}.{}", node.name, name);
   p.size = 1;
   for (int64_t n : shape) p.size *= static_cast<size_t>(n);
   p.shape = std::move(shape);
-  p.init_range = init_range;
-  parameters.push_back(std::move(p));
+  p.init.value = init_range;
+  return parameters.emplace_back(std::move(p));
 }
 
 Status InferContext::fail(const std::string& what) const {
@@ -227,6 +245,7 @@ Status GraphBuilder::add(NodeSpec spec) {
     return invalid("{}unknown operator '{}'{}", where, spec.op,
                    near.empty() ? "; known: " + join(known, ", ") : near);
   }
+  const auto of_parameters = take_parameter_attributes(node.def->info.attrs, &spec.attrs);
   FLUX_ASSIGN_OR_RETURN(node.attrs, check_attributes(node.def->info.attrs, spec.attrs, where));
   FLUX_RETURN_IF_ERROR(impl_->resolve_inputs(spec, node));
   std::vector<const Node*> inputs;
@@ -234,6 +253,7 @@ Status GraphBuilder::add(NodeSpec spec) {
   InferContext context{impl_->g().inputs, inputs, node, {}, {}};
   FLUX_RETURN_IF_ERROR(node.def->infer(context));
   FLUX_CHECK(node.width > 0, "operator {} inferred no width", node.op);
+  FLUX_RETURN_IF_ERROR(apply_parameter_attributes(of_parameters, where, &context.parameters));
   impl_->commit(context, std::move(node));
   return Status::ok();
 }

@@ -55,14 +55,14 @@ TEST(Graph, InitialParametersStayInRangeAndDependOnNameAndSeed) {
     double sum = 0, square = 0;
     for (size_t i = 0; i < p.size; ++i) {
       const double value = flat[p.offset + i];
-      EXPECT_LE(std::abs(value), p.init_range);
+      EXPECT_LE(std::abs(value), p.init.value);
       sum += value;
       square += value * value;
     }
     if (p.size < 1000) continue;
     const double n = static_cast<double>(p.size);
-    EXPECT_NEAR(sum / n, 0, 0.02 * p.init_range);
-    EXPECT_NEAR(square / n, p.init_range * p.init_range / 3, 0.02 * p.init_range * p.init_range);
+    EXPECT_NEAR(sum / n, 0, 0.02 * p.init.value);
+    EXPECT_NEAR(square / n, p.init.value * p.init.value / 3, 0.02 * p.init.value * p.init.value);
   }
   EXPECT_NE(flat[109600], flat[270000]);
 }

@@ -68,7 +68,13 @@ struct InferContext {
   std::vector<Parameter> parameters;  // to be added; names without the node's prefix
   std::string table;                  // table read, if any
 
-  void add_parameter(const std::string& name, std::vector<int64_t> shape, float init_range);
+  // Uniform in [-init_range, init_range) at first and updated by the optimizer, unless the result
+  // is changed; it is good until the next call. For a summary (nn/graph.h):
+  //   Parameter& p = context.add_parameter("count", {n}, 0);
+  //   p.init = {InitKind::kConstant, 1};
+  //   p.update = UpdateKind::kSummary;
+  //   p.decay = 0.999F;
+  Parameter& add_parameter(const std::string& name, std::vector<int64_t> shape, float init_range);
   // kInvalid with the origin, the node and the operator in front.
   Status fail(const std::string& what) const;
   // "concat[B,273], dense[B,13]"

@@ -19,6 +19,7 @@ PsClientOptions with_model(PsClientOptions options, const Graph& graph) {
   for (const std::string& table : graph.tables())
     options.dims.push_back(graph.inputs().tables.at(table));
   options.parameters = graph.parameter_count();
+  options.dense_sums = graph.summaries();
   return options;
 }
 
