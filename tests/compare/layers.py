@@ -156,7 +156,9 @@ def _dot_interaction(draw: Draw, name: str) -> Case:
         rows, columns = torch.tril_indices(v.shape[1], v.shape[1], 0 if itself else -1)
         return (v @ v.transpose(1, 2))[:, rows, columns]
 
-    return draw.case(inputs, compute, self=itself)
+    case = draw.case(inputs, compute)
+    case.attrs = {"self": itself}
+    return case
 
 
 @spec("dot", "cosine")
