@@ -183,7 +183,7 @@ TEST(Job, AcceptsWindowsLineEndsAndByteOrderMark) {
 }
 
 TEST(Job, ExamplesAreValid) {
-  for (const std::string name : {"ctr_dnn", "lr", "counting"}) {
+  for (const std::string name : {"ctr_dnn", "lr", "counting", "deepfm", "dcn_v2"}) {
     const std::string path = FLUX_SOURCE_DIR "/examples/" + name + "/job.yaml";
     const Result<Job> job = load_job(path, {});
     ASSERT_TRUE(job.is_ok()) << job.status().message();

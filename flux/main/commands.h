@@ -189,6 +189,8 @@ int move_command(const MoveArguments& arguments);
 int certs_command(const CertsArguments& arguments);
 int gen_criteo_command(const GenArguments& arguments);
 int gen_feasign_command(const GenArguments& arguments);
+// Lists the ready-made models, or prints the one of this name.
+int models_command(const std::string& name);
 
 // Simulated clusters from seeds (testing/cluster_sim.h).
 int sim_command(const SimArguments& arguments);

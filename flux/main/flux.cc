@@ -65,7 +65,7 @@ struct Arguments {
   RunArguments run;
   JobArguments check, eval;
   PredictArguments predict;
-  std::string inspect_path;
+  std::string inspect_path, model;
   bool verify = false;
   GenArguments gen;
   SimArguments sim;
@@ -119,6 +119,10 @@ void add_job_commands(CLI::App* app, Arguments* a, int* exit_code) {
 
   CLI::App* schema = app->add_subcommand("schema", "print the JSON Schema of job files");
   schema->callback([=] { *exit_code = schema_command(); });
+
+  CLI::App* models = app->add_subcommand("models", "list ready-made models, or print one");
+  models->add_option("name", a->model, "the one to print");
+  models->callback([=] { *exit_code = models_command(a->model); });
 
   CLI::App* eval = app->add_subcommand("eval", "evaluate the newest checkpoint on data.test");
   add_job_options(eval, &a->eval);
