@@ -244,15 +244,19 @@ def _experts(draw: Draw, name: str) -> Case:
     experts, dim, units = draw.whole(1, 4), draw.whole(1, 20), draw.whole(1, 20)
     activation = "relu" if draw.chance(0.5) else "none"
 
+    own = draw.chance(0.5)
+    length = experts if own else draw.whole(1, 3)
+
     def compute(x: list[Tensor], p: list[Tensor]) -> Tensor:
-        each = x[0].expand(-1, experts, -1)
+        each = x[0] if own else x[0].reshape(-1, 1, length * dim).expand(-1, experts, -1)
         z = torch.stack([each[:, e] @ p[2 * e] + p[2 * e + 1] for e in range(experts)], dim=1)
         return torch.relu(z) if activation == "relu" else z
 
-    case = draw.case([draw.value(1 if draw.chance(0.5) else experts, dim)], compute)
+    case = draw.case([draw.value(length, dim)], compute)
     case.attrs = {"experts": experts, "units": units, "activation": activation}
+    case.attrs["own_position"] = own
     for _ in range(experts):
-        case.parameters += [draw.normal(dim, units), draw.normal(units)]
+        case.parameters += [draw.normal(dim if own else length * dim, units), draw.normal(units)]
     return case
 
 
