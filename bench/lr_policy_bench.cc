@@ -71,7 +71,7 @@ class Model {
     DataOptions test = job_.data;
     test.shuffle = false;
     test_ = open_data(s.test, test);
-    graph_ = must(build_graph(job_, train_->slots(), train_->dense()));
+    graph_ = must(build_graph(job_, train_->features()));
     for (const std::string& table : graph_->tables())
       dims_.push_back(graph_->inputs().tables.at(table));
     ServerOptions o;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "flux/base/text.h"
+#include "flux/data/options.h"
 #include "flux/job/validate.h"
 #include "flux/optimizer/settings.h"
 
@@ -63,6 +64,13 @@ void check_phases(const YamlNode& root, const Job& job, Problems* problems) {
     problems->add(origin, fmt::format("phase '{}' is listed twice", job.phases[i]),
                   "a phase runs once per epoch; use 'epochs' to train longer");
   }
+}
+
+void check_data(const YamlNode& root, const Job& job, Problems* problems) {
+  const Status status = check_data_options(job.data);
+  if (status.is_ok()) return;
+  const YamlEntry* data = root.find("data");
+  problems->add(data != nullptr ? data->origin : root.origin, status.message(), "");
 }
 
 // Attributes named "table" refer to declared tables.
@@ -147,6 +155,7 @@ void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
         *tables, "table", [&](size_t i) { return job.tables[i].name; }, problems);
   }
   check_table_uses(root, job, problems);
+  check_data(root, job, problems);
   check_optimizers(root, job, problems);
   check_lr_schedule_uses(root, job, problems);
   if (job.output.empty()) job.output = "out/" + job.name;

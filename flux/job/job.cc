@@ -76,10 +76,14 @@ Result<Job> parse_job(const std::string& path, const std::string& text,
   return std::move(draft.job);
 }
 
-Result<std::shared_ptr<const Graph>> build_graph(const Job& job, uint32_t slots, uint32_t dense) {
+Result<std::shared_ptr<const Graph>> build_graph(const Job& job, const Features& features) {
   ModelInputs inputs;
-  inputs.slots = slots;
-  inputs.dense = dense;
+  inputs.slots = features.slots;
+  inputs.dense = features.dense;
+  inputs.slot_names = features.slot_names;
+  inputs.many_keys = features.many_keys;
+  inputs.labels = features.labels;
+  inputs.weights = features.weights;
   for (const TableOptions& table : job.tables) inputs.tables[table.name] = table.dim;
   GraphBuilder builder(std::move(inputs));
   for (const NodeSpec& layer : job.layers) {

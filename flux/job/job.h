@@ -76,8 +76,8 @@ Result<std::string> read_job_file(const std::string& path);
 Result<Job> load_job(const std::string& path, std::span<const Override> overrides);
 Result<Job> parse_job(const std::string& path, const std::string& text,
                       std::span<const Override> overrides);
-// The model of a job over data with these features. Errors carry the layer's file:line:col.
-Result<std::shared_ptr<const Graph>> build_graph(const Job& job, uint32_t slots, uint32_t dense);
+// The model of a job over examples with these features. Errors carry the layer's file:line:col.
+Result<std::shared_ptr<const Graph>> build_graph(const Job& job, const Features& features);
 
 // How each part of the graph's flat vector is updated.
 std::vector<DenseRange> dense_ranges(const Job& job, const Graph& graph);

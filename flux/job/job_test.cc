@@ -204,14 +204,13 @@ TEST(Job, AcceptsWindowsLineEndsAndByteOrderMark) {
 }
 
 TEST(Job, ExamplesAreValid) {
-  for (const std::string name : {"ctr_dnn", "lr", "counting"}) {
+  for (const std::string name : {"ctr_dnn", "lr", "counting", "deepfm", "dcn_v2"}) {
     const std::string path = FLUX_SOURCE_DIR "/examples/" + name + "/job.yaml";
     const Result<Job> job = load_job(path, {});
     ASSERT_TRUE(job.is_ok()) << job.status().message();
     EXPECT_EQ(job.value().name, name);
     EXPECT_EQ(job.value().output, "out/" + name);
-    const uint32_t slots = job.value().data.key_per_example ? 1 : 26;
-    const auto graph = build_graph(job.value(), slots, 13);
+    const auto graph = build_graph(job.value(), features_of(job.value().data));
     EXPECT_TRUE(graph.is_ok()) << graph.status().message();
   }
 }
@@ -294,7 +293,7 @@ TEST(Job, AnEndlessFileIsRefused) {
 TEST(BuildGraph, ErrorsCarryThePlaceOfTheLayer) {
   Job job = parse(kSmall);
   job.layers[0].inputs = {"nowhere"};
-  const auto graph = build_graph(job, 26, 13);
+  const auto graph = build_graph(job, features_of(job.data));
   ASSERT_FALSE(graph.is_ok());
   EXPECT_NE(graph.status().message().find("job.yaml:5:7"), std::string::npos)
       << graph.status().message();
@@ -303,7 +302,7 @@ TEST(BuildGraph, ErrorsCarryThePlaceOfTheLayer) {
 TEST(BuildGraph, AModelWithoutLossNamesTheFile) {
   Job job = parse(kSmall);
   job.layers.pop_back();
-  const auto graph = build_graph(job, 26, 13);
+  const auto graph = build_graph(job, features_of(job.data));
   ASSERT_FALSE(graph.is_ok());
   EXPECT_NE(graph.status().message().find("job.yaml"), std::string::npos);
 }

@@ -35,8 +35,9 @@ struct ToAttr {
 // Reads the layers of one model; knows which names exist so far.
 class LayerReader {
  public:
-  LayerReader(const YamlNode& list, std::vector<NodeSpec>* layers, Problems* problems)
-      : layers_(layers), problems_(problems) {
+  LayerReader(const YamlNode& list, const std::vector<std::string>& sources,
+              std::vector<NodeSpec>* layers, Problems* problems)
+      : sources_(sources), layers_(layers), problems_(problems) {
     for (const YamlNode& layer : list.items) {
       if (const YamlNode* name = scalar_of(layer, "name")) all_.emplace(name->text, name->origin);
     }
@@ -73,10 +74,9 @@ class LayerReader {
     const auto value = read_value(entry->value, "name", layer_name_spec(), problems_);
     if (!value) return;
     const std::string& name = std::get<std::string>(*value);
-    const std::vector<std::string>& sources = model_sources();
-    if (std::find(sources.begin(), sources.end(), name) != sources.end()) {
+    if (std::find(sources_.begin(), sources_.end(), name) != sources_.end()) {
       problems_->add(entry->value.origin, fmt::format("layer name '{}' is reserved", name),
-                     fmt::format("the data provides {}", join(sources, ", ")));
+                     fmt::format("the data provides {}", join(sources_, ", ")));
     } else if (const auto found = defined_.find(name); found != defined_.end()) {
       problems_->add(
           entry->value.origin, fmt::format("layer '{}' is declared twice", name),
@@ -127,9 +127,8 @@ class LayerReader {
   }
 
   void check_input(const Origin& origin, const std::string& name, const YamlNode& layer) {
-    const std::vector<std::string>& sources = model_sources();
     if (defined_.contains(name)) return;
-    if (std::find(sources.begin(), sources.end(), name) != sources.end()) return;
+    if (std::find(sources_.begin(), sources_.end(), name) != sources_.end()) return;
     const YamlNode* own = scalar_of(layer, "name");
     if (own != nullptr && own->text == name) {
       problems_->add(origin, fmt::format("layer '{}' takes itself as input", shorten(name)),
@@ -142,7 +141,7 @@ class LayerReader {
                                  problems_->place(later->second)));
       return;
     }
-    std::vector<std::string> known = sources;
+    std::vector<std::string> known = sources_;
     for (const auto& [defined, where] : defined_) known.push_back(defined);
     problems_->add(origin,
                    fmt::format("unknown input '{}'{}", shorten(name), did_you_mean(name, known)),
@@ -184,6 +183,7 @@ class LayerReader {
     }
   }
 
+  const std::vector<std::string>& sources_;
   std::vector<NodeSpec>* layers_;
   Problems* problems_;
   std::map<std::string, Origin> all_;      // every name in the list
@@ -256,7 +256,8 @@ const ValueSpec& layer_inputs_spec() {
   return spec;
 }
 
-void read_layers(const YamlNode& list, std::vector<NodeSpec>* layers, Problems* problems) {
+void read_layers(const YamlNode& list, const std::vector<std::string>& sources,
+                 std::vector<NodeSpec>* layers, Problems* problems) {
   if (!list.is_list() || list.items.empty()) {
     problems->add(list.origin,
                   list.is_list()
@@ -265,7 +266,7 @@ void read_layers(const YamlNode& list, std::vector<NodeSpec>* layers, Problems* 
                   "for example - {name: fc1, op: fc, inputs: [dense], units: 400}");
     return;
   }
-  LayerReader reader(list, layers, problems);
+  LayerReader reader(list, sources, layers, problems);
   for (const YamlNode& layer : list.items) reader.read(layer);
 }
 

@@ -21,7 +21,8 @@ const ValueSpec& layer_op_spec();
 const ValueSpec& layer_inputs_spec();
 
 // Appends one NodeSpec per layer that could be read, with every default attribute filled in and
-// its origin.
-void read_layers(const YamlNode& list, std::vector<NodeSpec>* layers, Problems* problems);
+// its origin. `sources`: what the data offers to the model.
+void read_layers(const YamlNode& list, const std::vector<std::string>& sources,
+                 std::vector<NodeSpec>* layers, Problems* problems);
 
 }  // namespace flux

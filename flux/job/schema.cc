@@ -109,13 +109,55 @@ Section make_pass_section() {
   return s;
 }
 
+Section make_slot_section() {
+  using S = SlotOptions;
+  Section s;
+  s.doc = "A sparse feature: any number of keys in each line, written NAME:KEY.";
+  s.value<S>(
+       "name", [](S & o) -> auto& { return o.name; }, "Name, as the lines write it.")
+      .a_name()
+      .needed();
+  s.value<S>(
+       "keys", [](S & o) -> auto& { return o.keys; },
+       "Slots with the same word here share their keys, and so their rows.")
+      .a_name()
+      .tried_as({"shared", "share", "space"})
+      .defaults_to("the slot's name");
+  return s;
+}
+
 Section make_data_section() {
   using D = JobDraft;
   Section s;
   s.doc = "What is read and how it is cut into batches.";
   s.value<D>(
        "format", [](D & d) -> auto& { return d.job.data.format; }, "Format of the files.")
-      .one_of({"criteo_tsv"});
+      .one_of({"criteo_tsv", "feasign"});
+  static const Section slot = make_slot_section();
+  s.list<D>(
+       "slots", &slot, [](D & d) -> auto& { return d.job.data.slots; },
+       "feasign: the sparse features of the lines.")
+      .defaults_to("none");
+  s.value<D>(
+       "dense", [](D & d) -> auto& { return d.job.data.dense; },
+       "feasign: names of the dense features (numbers) of the lines.")
+      .a_name()
+      .tried_as({"floats", "dense_slots", "numbers"})
+      .defaults_to("none");
+  s.value<D>(
+       "labels", [](D & d) -> auto& { return d.job.data.labels; },
+       "feasign: names of the labels, in the order of the line; layers use them as inputs.")
+      .a_name()
+      .not_empty()
+      .tried_as({"label", "targets", "tasks"});
+  s.value<D>(
+      "weights", [](D & d) -> auto& { return d.job.data.weights; },
+      "feasign: whether examples have weights (w=); layers use them as the input `weight`.");
+  s.value<D>(
+       "group", [](D & d) -> auto& { return d.job.data.group; },
+       "feasign: slot whose first key says whose example it is, for metrics by group; sid: the "
+       "session of the line.")
+      .defaults_to("none");
   s.value<D>(
        "train", [](D & d) -> auto& { return d.train; },
        "Files to train on, as one pass; globs (*, ?, [..]) are expanded. Relative paths "
@@ -148,7 +190,7 @@ Section make_data_section() {
 
 Section make_model_section() {
   Section s;
-  s.doc = "The model as a list of layers; exactly one of them is a loss.";
+  s.doc = "The model as a list of layers; at least one of them is a loss.";
   s.value<JobDraft>(
        "layers", [](JobDraft & d) -> auto& { return d.job.layers; },
        "Operators in the order of their use.")
@@ -374,8 +416,10 @@ const Section& job_section() {
   return section;
 }
 
-const std::vector<std::string>& model_sources() {
-  static const std::vector<std::string> sources = {"dense", "label"};
+std::vector<std::string> model_sources(const DataOptions& data) {
+  std::vector<std::string> sources = {"dense"};
+  sources.insert(sources.end(), data.labels.begin(), data.labels.end());
+  if (data.weights) sources.emplace_back("weight");
   return sources;
 }
 

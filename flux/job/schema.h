@@ -111,8 +111,8 @@ struct Section {
 // The whole file; its object is a JobDraft.
 const Section& job_section();
 
-// Names reserved for what the data offers to a model.
-const std::vector<std::string>& model_sources();
+// Names of what the data offers to a model.
+std::vector<std::string> model_sources(const DataOptions& data);
 
 void store(const Value& value, const Slot& slot);
 // The default of a value field as YAML writes it, read from a default object; "" if it has no

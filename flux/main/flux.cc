@@ -10,6 +10,7 @@
 
 #include "flux/base/cpu.h"
 #include "flux/base/text.h"
+#include "flux/data/made_truth.h"
 #include "flux/main/commands.h"
 
 namespace {
@@ -64,7 +65,7 @@ struct Arguments {
   RunArguments run;
   JobArguments check, eval;
   PredictArguments predict;
-  std::string inspect_path;
+  std::string inspect_path, model;
   bool verify = false;
   GenArguments gen;
   SimArguments sim;
@@ -118,6 +119,10 @@ void add_job_commands(CLI::App* app, Arguments* a, int* exit_code) {
 
   CLI::App* schema = app->add_subcommand("schema", "print the JSON Schema of job files");
   schema->callback([=] { *exit_code = schema_command(); });
+
+  CLI::App* models = app->add_subcommand("models", "list ready-made models, or print one");
+  models->add_option("name", a->model, "the one to print");
+  models->callback([=] { *exit_code = models_command(a->model); });
 
   CLI::App* eval = app->add_subcommand("eval", "evaluate the newest checkpoint on data.test");
   add_job_options(eval, &a->eval);
@@ -326,20 +331,31 @@ void add_drill(CLI::App* app, Arguments* a, int* exit_code) {
   drill->callback([=] { *exit_code = drill_command(*to); });
 }
 
+void add_gen_options(CLI::App* command, Arguments* a) {
+  command->add_option("--examples", a->gen.examples, "lines")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+  command->add_option("--seed", a->gen.seed, "another seed, other examples of the same truth");
+  command->add_option("--truth-seed", a->gen.truth_seed, "seed of the hidden truth");
+  command->add_option("--threads", a->gen.threads, "threads (0: one per core)")
+      ->check(CLI::Range(0U, 1024U));
+  command->add_option("--out", a->gen.out, "file to write")->required();
+}
+
 void add_data(CLI::App* app, Arguments* a, int* exit_code) {
   CLI::App* data = app->add_subcommand("data", "make data");
   data->require_subcommand(1);
   CLI::App* gen = data->add_subcommand("gen", "generate data with a known truth");
   gen->require_subcommand(1);
   CLI::App* criteo = gen->add_subcommand("criteo", "Criteo-like TSV (plain or .gz)");
-  criteo->add_option("--examples", a->gen.examples, "lines")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
-  criteo->add_option("--seed", a->gen.seed, "another seed, other examples of the same truth");
-  criteo->add_option("--truth-seed", a->gen.truth_seed, "seed of the hidden truth");
-  criteo->add_option("--threads", a->gen.threads, "threads (0: one per core)")
-      ->check(CLI::Range(0U, 1024U));
-  criteo->add_option("--out", a->gen.out, "file to write")->required();
+  add_gen_options(criteo, a);
   criteo->callback([=] { *exit_code = gen_criteo_command(a->gen); });
+  CLI::App* feasign = gen->add_subcommand("feasign", "feasign lines of a kind (plain or .gz)");
+  std::string kinds = "what the data rewards:";
+  for (const std::string& kind : made_truth_kinds())
+    kinds += fmt::format("\n{}: {}", kind, made_truth_doc(kind));
+  feasign->add_option("--kind", a->gen.kind, kinds)->required();
+  add_gen_options(feasign, a);
+  feasign->callback([=] { *exit_code = gen_feasign_command(a->gen); });
 }
 
 // "5..100", "5".

@@ -92,8 +92,7 @@ Result<Job> parse_spec(const JobSpec& spec) {
 Result<RoleJob> open_role_job(Job job) {
   RoleJob role;
   role.job = std::move(job);
-  const FeatureCounts features = feature_counts(role.job.data);
-  FLUX_ASSIGN_OR_RETURN(role.graph, build_graph(role.job, features.slots, features.dense));
+  FLUX_ASSIGN_OR_RETURN(role.graph, build_graph(role.job, features_of(role.job.data)));
   FLUX_RETURN_IF_ERROR(order_tables(&role));
   role.sparse_shards = role.job.shards == 0 ? kDefaultShards : role.job.shards;
   role.all_shards = role.sparse_shards + dense_shard_count(role.graph->parameter_count());
@@ -172,7 +171,8 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   plan.key_per_example = job.data.key_per_example;
   plan.skip_limit = job.skip_limit;
   plan.lr = job.on_workers_change;
-  plan.slots = feature_counts(job.data).slots;
+  const Features features = features_of(job.data);
+  plan.slots = features.many_keys ? 0 : features.slots;
   plan.has_test = !job.test.empty();
   const auto shared = std::make_shared<const Job>(job);
   // Before anything is removed or trained for hours: a mistyped file name.

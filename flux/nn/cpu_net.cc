@@ -82,6 +82,7 @@ class CpuNet : public Net {
       return 0;
     }
     Step step{&input, input.batch, gradients, predictions, loss_sums_.data()};
+    if (only_counts_) gradients->parameters[0] = 0;
     forward(step);
     for (size_t i = kernels_.size(); i-- > 0;) {
       if (!graph_->nodes()[i].trainable) continue;
@@ -132,6 +133,11 @@ class CpuNet : public Net {
   NetOptions options_;
   NetMemory memory_;
   Plan plan_;
+  // The only parameter belongs to no node; see Graph::parameters().
+  const bool only_counts_ =
+      graph_->parameter_count() == 1 &&
+      std::none_of(graph_->nodes().begin(), graph_->nodes().end(),
+                   [](const Node& node) { return !node.parameters.empty(); });
   std::vector<double> loss_sums_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<NodeTime> times_;

@@ -170,6 +170,7 @@ struct GraphBuilder::Impl {
   Status resolve_inputs(const NodeSpec& spec, Node& node) const;
   void commit(InferContext& context, Node node);
   void find_heads() const;
+  void add_counter_if() const;
 };
 
 GraphBuilder::GraphBuilder(ModelInputs inputs) : impl_(std::make_unique<Impl>()) {
@@ -273,6 +274,18 @@ void GraphBuilder::Impl::find_heads() const {
   }
 }
 
+// Rows of data with any number of keys cannot tell how many examples they saw; the shard of a dense
+// parameter can.
+void GraphBuilder::Impl::add_counter_if() const {
+  if (!g().inputs.many_keys || g().parameter_count > 0) return;
+  Parameter counter;
+  counter.name = "examples.counter";
+  counter.shape = {1};
+  counter.size = 1;
+  g().parameters.push_back(std::move(counter));
+  g().parameter_count = 1;
+}
+
 Result<std::shared_ptr<const Graph>> GraphBuilder::finish() {
   const std::vector<Node>& nodes = impl_->g().nodes;
   std::vector<int> consumers(nodes.size(), 0);
@@ -287,6 +300,7 @@ Result<std::shared_ptr<const Graph>> GraphBuilder::finish() {
     return invalid("{}nothing uses its output {}; remove it or make it an input of another node",
                    node_prefix(node.origin, node.name, node.op), node.shape());
   }
+  impl_->add_counter_if();
   return std::shared_ptr<const Graph>(std::move(impl_->graph));
 }
 

@@ -75,7 +75,7 @@ TEST(Graph, ErrorsNameNodeOriginAndRemedy) {
             at + "'h' (fc): 'units' is required: width of the output");
   EXPECT_EQ(error_of({node("h", "fc", {"dense"}, {{"unit", int64_t{4}}})}),
             at + "'h' (fc): unknown attribute 'unit', did you mean 'units'?; known: units, "
-                 "activation, bias");
+                 "activation, bias, per_position");
   EXPECT_EQ(error_of({node("h", "fc", {"dense"}, {{"units", int64_t{0}}})}),
             at + "'h' (fc): 'units' must be between 1 and 65536, got 0");
   EXPECT_EQ(error_of({node("h", "fc", {"dense"}, {{"units", std::string("many")}})}),
@@ -98,7 +98,8 @@ TEST(Graph, ErrorsNameShapes) {
   const std::string at = "job.yaml:12:5: node ";
   const NodeSpec emb = node("e", "embedding", {}, {{"table", std::string("emb")}});
   EXPECT_EQ(error_of({emb, node("s", "add", {"e", "dense"})}),
-            at + "'s' (add): inputs must have one shape, got e[B,26,10], dense[B,13]");
+            at + "'s' (add): inputs must have one shape, or 1 where another has more; got "
+                 "e[B,26,10], dense[B,13]");
   EXPECT_EQ(error_of({emb, node("l", "logistic_loss", {"e", "label"})}),
             at + "'l' (logistic_loss): what is predicted must be [B,1], got e[B,26,10], "
                  "label[B,1]; end the model with an fc of units: 1");

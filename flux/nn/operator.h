@@ -1,7 +1,10 @@
 // The contract for authors of operators. One operator is one file, flux/nn/ops/<name>.cc, that
 // defines `OperatorDef operator_<name>()`; CMake builds the registry from the list of files.
-// Copy ops/relu.cc (element-wise) or ops/add.cc (several inputs) to start; a test beside the file
-// calls check_net() of nn/reference.h, which compares forward and backward with the plain version.
+// To start copy ops/square.cc (element-wise, elementwise.h), ops/sub.cc (element-wise with
+// broadcasting, broadcast.h), ops/fm.cc (any function of one example, row_operator.h) or
+// ops/mse_loss.cc (a loss, row_loss.h); only what needs the whole batch or fast products has a
+// kernel of its own (ops/cross.cc). A test beside the file calls check_random_operators() of
+// nn/operator_check.h, which compares forward and backward with the plain version.
 //
 // Values: every value is a matrix [batch, width] (nn/tensor.h); only `width` is inferred, and
 // `length` for those that are sequences: [batch, length, width / length], row by row. Tensors

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include "flux/base/hash.h"
+#include "flux/worker/judged_head.h"
+
 namespace flux {
 namespace {
 
@@ -30,7 +33,7 @@ Lane::Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net, Cl
               std::move(fetch_route), executor),
       host_(std::make_shared<LaneHost>()),
       no_keys_(options_.client.sparse_shards + 1, 0),
-      predictions_(options_.batch_max),
+      predictions_(options_.batch_max * net_->graph().heads().size()),
       last_ns_(executor->now_ns()) {
   options_.client = with_model(options_.client, net_->graph());
   host_->index = options_.index;
@@ -231,6 +234,9 @@ void Lane::fill_input(BatchWork* work) {
   input_.batch = work->batch.size;
   input_.labels = work->batch.labels.data();
   input_.dense = work->batch.dense_values.data();
+  input_.begin = work->batch.begin.empty() ? nullptr : work->batch.begin.data();
+  input_.weights = work->batch.weights.empty() ? nullptr : work->batch.weights.data();
+  input_.noise = noise_of(work->item.id);
   input_.tables.clear();
   gradients_.parameters = work->dense_gradient.data();
   gradients_.tables.clear();
@@ -239,6 +245,12 @@ void Lane::fill_input(BatchWork* work) {
     gradients_.tables.push_back(work->row_gradients[t].data());
   }
   if (newest_dense_) net_->set_parameters(newest_dense_->data());
+}
+
+uint64_t Lane::noise_of(const BatchId& id) {
+  const uint64_t block = hash_pair(hash_pair(id.block.pass, id.block.phase),
+                                   hash_pair(id.block.epoch, id.block.block));
+  return hash_pair(block, id.batch);
 }
 
 Computed Lane::computed(const BatchWork& work, double loss) const {
@@ -258,8 +270,9 @@ bool Lane::train(const BatchWorkPtr& work) {
   }
   const uint32_t n = work->batch.size;
   const std::lock_guard lock(progress_mutex_);
-  if (options_.metrics)
-    progress_.metrics.add(work->batch.labels.data(), predictions_.data(), n, loss);
+  const JudgedHead head = judged_head(net_->graph(), work->batch, predictions_.data());
+  if (options_.metrics && head.labels != nullptr)
+    progress_.metrics.add(head.labels, head.predictions, n, net_->head_losses()[head.index]);
   progress_.loss_sum += loss;
   progress_.examples += n;
   ++progress_.batches;
@@ -274,11 +287,14 @@ void Lane::evaluate(BatchWork* work) {
         invalid("evaluating {}: the loss is {}: the model diverged; lower the learning rate "
                 "and start from an older checkpoint",
                 to_string(work->item.id), loss));
-  SparseHistogram counts =
-      BinaryMetrics::sparse(work->batch.labels.data(), predictions_.data(), work->batch.size);
   EvalReport report;
   report.id = work->item.id;
-  report.loss_sum = loss;
+  const JudgedHead head = judged_head(net_->graph(), work->batch, predictions_.data());
+  SparseHistogram counts;
+  if (head.labels != nullptr) {
+    counts = BinaryMetrics::sparse(head.labels, head.predictions, work->batch.size);
+    report.loss_sum = net_->head_losses()[head.index];
+  }
   report.bucket = std::move(counts.bucket);
   report.positive = std::move(counts.positive);
   report.negative = std::move(counts.negative);
