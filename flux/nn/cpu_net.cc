@@ -134,10 +134,9 @@ class CpuNet : public Net {
   NetMemory memory_;
   Plan plan_;
   // The only parameter belongs to no node; see Graph::parameters().
-  const bool only_counts_ =
-      graph_->parameter_count() == 1 &&
-      std::none_of(graph_->nodes().begin(), graph_->nodes().end(),
-                   [](const Node& node) { return !node.parameters.empty(); });
+  const bool only_counts_ = graph_->parameter_count() == 1 &&
+                            std::none_of(graph_->nodes().begin(), graph_->nodes().end(),
+                                         [](const Node& node) { return !node.parameters.empty(); });
   std::vector<double> loss_sums_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<NodeTime> times_;

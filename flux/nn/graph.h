@@ -103,8 +103,8 @@ struct Node;  // defined in nn/operator.h
 class Graph {
  public:
   ~Graph();
-  // A model of data with any number of keys that has none gets one that belongs to no node and never
-  // moves: its shard counts examples.
+  // A model of data with any number of keys that has none gets one that belongs to no node and
+  // never moves: its shard counts examples.
   const std::vector<Parameter>& parameters() const;
   size_t parameter_count() const;  // floats in the flat vector
   // Initial values: each a hash of (parameter name, index, seed).

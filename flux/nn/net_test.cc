@@ -198,9 +198,9 @@ TEST(Net, AModelWithoutParametersCountsExamplesWithOneThatNeverMoves) {
   ModelInputs inputs{2, 0, {{"t", 1}}};
   inputs.many_keys = true;
   const auto graph = must_build(
-      inputs, {{"z", "embedding", {}, {{"table", std::string("t")}, {"combine", std::string("sum")}},
-                ""},
-               {"l", "logistic_loss", {"z", "label"}, {}, ""}});
+      inputs,
+      {{"z", "embedding", {}, {{"table", std::string("t")}, {"combine", std::string("sum")}}, ""},
+       {"l", "logistic_loss", {"z", "label"}, {}, ""}});
   ASSERT_EQ(graph->parameter_count(), 1U);
   auto net = Net::compile(graph, {});
   ASSERT_TRUE(net.is_ok());
