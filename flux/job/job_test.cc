@@ -171,7 +171,7 @@ lr_schedule: {kind: step, warmup_batches: 12, batches: 34, rate: 0.5, end: 0.125
   EXPECT_EQ(job.dense_optimizer,
             (OptimizerOptions{.rule = "momentum", .lr = 0.001F, .nesterov = true}));
   EXPECT_EQ(job.lr_schedule, (LrScheduleOptions{"step", 12, 34, 0.5, 0.125}));
-  const auto graph = build_graph(job, 2, 0);
+  const auto graph = build_graph(job, features_of(job.data));
   ASSERT_TRUE(graph.is_ok()) << graph.status().message();
   const std::vector<DenseRange> ranges = dense_ranges(job, *graph.value());
   ASSERT_EQ(ranges.size(), 2U);
