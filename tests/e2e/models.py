@@ -23,18 +23,18 @@ class Quality(NamedTuple):
 
 # A linear model cannot see pairs: it shows what the others gain.
 QUALITY = {
-    "lr": Quality("fields", 0.0),
-    "fm": Quality("fields", 0.0),
-    "ffm": Quality("fields", 0.0),
-    "wide_deep": Quality("fields", 0.0),
-    "ctr_dnn": Quality("fields", 0.0),
-    "deepfm": Quality("fields", 0.0),
-    "xdeepfm": Quality("fields", 0.0),
-    "dcn_v2": Quality("fields", 0.0),
-    "din": Quality("sequence", 0.0),
-    "mmoe": Quality("tasks", 0.0),
-    "ple": Quality("tasks", 0.0),
-    "dssm": Quality("towers", 0.0),
+    "lr": Quality("fields", 0.40),
+    "fm": Quality("fields", 0.72),
+    "ffm": Quality("fields", 0.43),
+    "wide_deep": Quality("fields", 0.40),
+    "ctr_dnn": Quality("fields", 0.40),
+    "deepfm": Quality("fields", 0.74),
+    "xdeepfm": Quality("fields", 0.46),
+    "dcn_v2": Quality("fields", 0.45),
+    "din": Quality("sequence", 0.86),
+    "mmoe": Quality("tasks", 0.93),
+    "ple": Quality("tasks", 0.93),
+    "dssm": Quality("towers", 0.66),
 }
 
 
