@@ -10,7 +10,7 @@ export JOBS
 .DELETE_ON_ERROR:
 SEEDS ?= 100000
 .PHONY: help deps build run test sim netns chaos drill slow bench bench-table asan tsan fuzz fmt fmt-check \
-        tidy clean
+        tidy compare clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -96,6 +96,10 @@ fmt-check:  ## say which C++ files are not formatted
 tidy:  ## lint what changed since BASE (default: the main branch; ALL=1: everything)
 	@tools/deps.sh build test tidy
 	@ALL='$(ALL)' BASE='$(BASE)' tools/lint.sh
+
+compare:  ## metrics and event files against scikit-learn, numpy and TensorBoard (installs them)
+	@tools/deps.sh build test bench
+	@tools/compare.sh
 
 clean:  ## remove what was built, not data or models
 	rm -rf build build-asan build-tsan build-fuzz

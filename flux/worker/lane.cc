@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "flux/worker/scored.h"
+
 namespace flux {
 namespace {
 
@@ -273,15 +275,9 @@ void Lane::evaluate(BatchWork* work) {
         invalid("evaluating {}: the loss is {}: the model diverged; lower the learning rate "
                 "and start from an older checkpoint",
                 to_string(work->item.id), loss));
-  SparseHistogram counts =
-      BinaryMetrics::sparse(work->batch.labels.data(), predictions_.data(), work->batch.size);
-  EvalReport report;
-  report.id = work->item.id;
-  report.loss_sum = loss;
-  report.bucket = std::move(counts.bucket);
-  report.positive = std::move(counts.positive);
-  report.negative = std::move(counts.negative);
-  source_->evaluated(options_.index, std::move(report));
+  const KeyedBatch scored = scored_batch(work->batch, predictions_.data());
+  source_->evaluated(options_.index,
+                     {work->item.id, encode_scored(work->batch.size, loss, {&scored, 1})});
   spend(Stage::kCompute);
 }
 

@@ -7,6 +7,7 @@
 
 #include "flux/base/buffer.h"
 #include "flux/client/key_plan.h"
+#include "flux/worker/scored.h"
 
 namespace flux {
 namespace {
@@ -49,10 +50,10 @@ class Lane {
     input.labels = batch_.labels.data();
     input.dense = batch_.dense_values.data();
     const double loss = net_->predict(input, predictions);
-    metrics_.add(batch_.labels.data(), predictions, batch_.size, loss);
-    return Status::ok();
+    const KeyedBatch scored = scored_batch(batch_, predictions);
+    return metrics_.add(batch_.size, loss, {&scored, 1});
   }
-  const BinaryMetrics& metrics() const { return metrics_; }
+  const MetricSet& metrics() const { return metrics_; }
 
  private:
   Status pull(const ShardedKeys& keys, std::span<float*> tables, float* dense) {
@@ -76,13 +77,13 @@ class Lane {
   std::vector<Buffer<float>> rows_;
   std::vector<float*> pointers_;
   std::vector<ShardId> shards_;
-  BinaryMetrics metrics_;
+  MetricSet metrics_;
 };
 
 }  // namespace
 
-Result<BinaryMetrics> Predictor::run(const PredictorOptions& options, ServerPort* server,
-                                     const Dataset& dataset, const Sink& sink) {
+Result<MetricReport> Predictor::run(const PredictorOptions& options, ServerPort* server,
+                                    const Dataset& dataset, const Sink& sink) {
   std::vector<std::unique_ptr<Lane>> lanes;
   for (uint32_t t = 0; t < options.threads; ++t) {
     FLUX_ASSIGN_OR_RETURN(auto net, Net::compile(options.graph, options.net));
@@ -109,9 +110,9 @@ Result<BinaryMetrics> Predictor::run(const PredictorOptions& options, ServerPort
     for (const Status& result : results) FLUX_RETURN_IF_ERROR(result);
     if (sink) FLUX_RETURN_IF_ERROR(sink(predictions));
   }
-  BinaryMetrics sum;
+  MetricSet sum;
   for (const auto& lane : lanes) sum.merge(lane->metrics());
-  return sum;
+  return sum.report();
 }
 
 }  // namespace flux
