@@ -9,8 +9,9 @@ export JOBS
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 SEEDS ?= 100000
-.PHONY: help deps build run test sim netns chaos drill slow bench bench-table asan tsan fuzz fmt fmt-check \
-        tidy compare clean
+.PHONY: help deps build run test sim netns chaos drill slow bench bench-table compare \
+        compare-optimizers compare-operators compare-metrics mutants asan tsan fuzz fmt fmt-check \
+        tidy clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -62,6 +63,10 @@ drill: build $(TRAIN) $(TEST)  ## train with a kill every 5 s; ends with the acc
 sim: build  ## SEEDS (default 100000) simulated clusters under faults, on all cores
 	build/flux sim --seeds 1..$(SEEDS)
 
+mutants:  ## show that each operator's test notices a wrong backward pass (slow); ARGS="--only fm"
+	@tools/deps.sh build test
+	python3 -B tools/mutate_ops.py $(ARGS)
+
 fuzz: SECONDS ?= 60
 fuzz:  ## hostile bytes for every parser, SECONDS=60 for each (clang)
 	@tools/deps.sh build fuzz
@@ -72,6 +77,25 @@ slow:  ## the slow tests, such as fifty kills in a row
 	@cmake --preset test
 	@$(NINJA) -C build
 	@ctest --test-dir build --output-on-failure --no-tests=error -L slow
+
+# One line for each thing that is compared.
+compare: compare-optimizers compare-operators compare-metrics  ## hold what is computed against torch, numpy and scikit-learn (sets those up on demand)
+
+compare-optimizers:
+	@tools/deps.sh build bench
+	@cmake --preset test
+	@$(NINJA) -C build optimizer_cases
+	python3 -B tests/compare/with_torch.py tests/compare/optimizers.py --program build/bin/optimizer_cases
+
+compare-operators:
+	@tools/deps.sh build bench
+	@cmake --preset test
+	@$(NINJA) -C build operator_cases
+	python3 -B tests/compare/with_torch.py tests/compare/operators.py --program build/bin/operator_cases
+
+compare-metrics:
+	@tools/deps.sh build bench
+	@tools/compare.sh metrics
 
 bench-table:  ## the table at 10^8 keys; needs about 14 GB of free memory
 	@tools/deps.sh build
@@ -96,10 +120,6 @@ fmt-check:  ## say which C++ files are not formatted
 tidy:  ## lint what changed since BASE (default: the main branch; ALL=1: everything)
 	@tools/deps.sh build test tidy
 	@ALL='$(ALL)' BASE='$(BASE)' tools/lint.sh
-
-compare:  ## metrics and event files against scikit-learn, numpy and TensorBoard (installs them)
-	@tools/deps.sh build test bench
-	@tools/compare.sh
 
 clean:  ## remove what was built, not data or models
 	rm -rf build build-asan build-tsan build-fuzz

@@ -23,7 +23,7 @@
 #include "flux/client/merge.h"
 #include "flux/cluster/lr_policy.h"
 #include "flux/job/job.h"
-#include "flux/nn/auc.h"
+#include "flux/metrics/progressive.h"
 #include "flux/nn/net.h"
 #include "flux/server/server.h"
 #include "flux/worker/batch_work.h"
@@ -71,7 +71,7 @@ class Model {
     DataOptions test = job_.data;
     test.shuffle = false;
     test_ = open_data(s.test, test);
-    graph_ = must(build_graph(job_, train_->slots(), train_->dense()));
+    graph_ = must(build_graph(job_, train_->features()));
     for (const std::string& table : graph_->tables())
       dims_.push_back(graph_->inputs().tables.at(table));
     ServerOptions o;

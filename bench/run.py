@@ -33,9 +33,9 @@ from harness.flux import ROOT, Files, Flux
 from harness.paddle import PaddlePeer
 from harness.rows import Case, Series
 
-PARTS = ("ctr", "lr", "cluster", "counting", "micro", "start")
+PARTS = ("ctr", "models", "lr", "cluster", "counting", "micro", "start")
 ON_REQUEST = ("lr_policy",)  # no comparison with peers: only when named
-NEEDS_FLUX = frozenset({"ctr", "lr", "cluster", "start", "lr_policy"})  # and its data
+NEEDS_FLUX = frozenset({"ctr", "models", "lr", "cluster", "start", "lr_policy"})  # and its data
 EXAMPLES, TEST_EXAMPLES, REPEAT = 1_000_000, 100_000, 3
 QUICK_EXAMPLES, QUICK_TEST_EXAMPLES, QUICK_REPEAT = 100_000, 20_000, 1
 
@@ -138,6 +138,17 @@ class Bench:
         cases.measure_all(todo, self.report.repeat, self.report.table)
         self.report.gemm += micro.torch_gemm(python, self.threads)  # again: the best counts
 
+    def models(self, files: Files) -> None:
+        python = setup.python_of("torch", self.cache)
+        self.report.versions["PyTorch"] = _version(python, "torch")
+        peer = cases.TorchPeer.prepare(python, files, self.cache, self.args.dense)
+        todo = [
+            case
+            for threads in self.threads
+            for case in cases.model_cases(self.flux, peer, files, threads)
+        ]
+        cases.measure_all(todo, self.report.repeat, self.report.table)
+
     def lr(self, files: Files) -> None:
         python = setup.python_of("vw", self.cache)
         self.report.versions["vowpal wabbit"] = _version(python, "vowpalwabbit")
@@ -223,6 +234,8 @@ class Bench:
             self.start(files)
         if files and "ctr" in parts:
             self.ctr(files)
+        if files and "models" in parts and self.machine.bf16:
+            self.models(files)
         if files and "lr" in parts:
             self.lr(files)
         if files and "cluster" in parts:

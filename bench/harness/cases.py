@@ -142,6 +142,26 @@ def ctr_cases(
     return cases
 
 
+MODELS = ("deepfm", "dcn_v2")
+
+
+def flux_model(flux: Flux, files: Files, threads: int, model: str, _round: int) -> Sample:
+    return flux.train(model, files, threads, "bf16")
+
+
+def model_cases(flux: Flux | None, torch: TorchPeer, files: Files, threads: int) -> list[Case]:
+    """DeepFM and DCN-v2 in bf16, each beside PyTorch's."""
+    cases: list[Case] = []
+    for model in MODELS:
+        row = Row(f"torch_{model}", "PyTorch", f"{model}, bf16 autocast, from memory", threads)
+        flags = ("--model", model, "--bf16")
+        cases.append(Case(row, partial(torch.measure, flags, False, threads)))
+        if flux:
+            row = Row(f"flux_{model}", "flux", f"{model}, bf16, from text", threads)
+            cases.append(Case(row, partial(flux_model, flux, files, threads, model)))
+    return cases
+
+
 def lr_cases(flux: Flux | None, vw: VwPeer, files: Files, threads: int) -> list[Case]:
     row = Row("vw", "vowpal wabbit", f"logistic, -b {VW_BITS}, own text", threads)
     cases = [Case(row, partial(vw.measure, threads))]

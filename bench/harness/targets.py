@@ -12,6 +12,7 @@ from harness.rows import Table
 FP32_RATIO = 1.75
 BF16_RATIO = 1.8
 BF16_REACH = 2.0
+MODEL_RATIO = 1.75
 BF16_AUC_DELTA = 0.0005
 LR_RATIO = 3.0
 MEMORY_SHARE = 1 / 3
@@ -23,6 +24,8 @@ EMBEDDED_SHARE = 0.85
 SERVER_CPU_SHARE = 1 / 5
 RPC_CPU_RATIO = 3.0
 RPC_REQUEST_BYTES, RPC_REPLY_BYTES = 80_000, 440_000  # a pull of 10,000 keys and its rows
+
+TORCH_CTR = ("torch_fp32", "torch_compile", "torch_bf16", "torch_text")
 
 AUC_PEERS = (
     ("flux_fp32", "torch_fp32", "CTR-DNN fp32"),
@@ -82,7 +85,7 @@ def _memory(table: Table, threads: int) -> Target:
     torch = [
         series
         for series in table.series
-        if series.row.key.startswith("torch_") and series.row.threads == threads and series.samples
+        if series.row.key in TORCH_CTR and series.row.threads == threads and series.samples
     ]
     ours = max((one.peak_rss_bytes() for one in flux if one), default=None)
     theirs = min((one.peak_rss_bytes() for one in torch), default=None)
@@ -110,6 +113,12 @@ def judge(table: Table, first_line_s: float | None, parts: frozenset[str]) -> li
                 name = "AUC of bf16 against fp32"
                 targets.append(_auc_delta(table, keys, threads, name, BF16_AUC_DELTA))
             targets.append(_memory(table, threads))
+        if "models" in parts:
+            for model, name in (("deepfm", "DeepFM"), ("dcn_v2", "DCN-v2")):
+                keys = (f"flux_{model}", f"torch_{model}")
+                what = f"{name} bf16 from text / PyTorch bf16 from memory"
+                targets.append(_ratio(table, *keys, threads, what, MODEL_RATIO))
+                targets.append(_auc(table, *keys, threads, name))
         if "lr" in parts:
             lr = ("flux_lr", "vw", threads, "LR end to end / vowpal wabbit")
             targets.append(_ratio(table, *lr, LR_RATIO))

@@ -1,4 +1,4 @@
-"""CTR-DNN in PyTorch: one sparse embedding table, 400-400-400, one epoch; prints one JSON line.
+"""CTR models in PyTorch: one sparse embedding table, 400-400-400, one epoch; prints one JSON line.
 
 The steady figure leaves out the first batches (allocator, oneDNN primitives, compilation) and all
 loading. What makes it quick and is usual: sparse gradients, fused Adam, gradients set to None.
@@ -26,28 +26,81 @@ DIM = 10
 HIDDEN = (400, 400, 400)
 
 
+def _mlp(width: int) -> tuple[nn.Sequential, int]:
+    layers: list[Any] = []
+    for hidden in HIDDEN:
+        layers += [nn.Linear(width, hidden), nn.ReLU()]
+        width = hidden
+    return nn.Sequential(*layers), width
+
+
+class CtrDnn(nn.Module):
+    dims = DIM
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deep, width = _mlp(criteo.SLOTS * DIM + criteo.DENSE)
+        self.out = nn.Linear(width, 1)
+
+    def forward(self, rows: Any, dense: Any) -> Any:
+        return self.out(self.deep(torch.cat([rows.flatten(1), dense], dim=1)))
+
+
+class DeepFm(nn.Module):
+    """The weight and the vector of a key are parts of one row."""
+
+    dims = 1 + DIM
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deep, width = _mlp(criteo.SLOTS * DIM + criteo.DENSE)
+        self.out = nn.Linear(width, 1)
+        self.linear = nn.Linear(criteo.DENSE, 1)
+
+    def forward(self, rows: Any, dense: Any) -> Any:
+        weights, vectors = rows[:, :, :1].sum(1), rows[:, :, 1:]
+        pairs = vectors.sum(1).square() - vectors.square().sum(1)
+        deep = self.out(self.deep(torch.cat([vectors.flatten(1), dense], dim=1)))
+        return weights + self.linear(dense) + 0.5 * pairs.sum(1, keepdim=True) + deep
+
+
+class DcnV2(nn.Module):
+    dims = DIM
+    crosses = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        width = criteo.SLOTS * DIM + criteo.DENSE
+        self.cross = nn.ModuleList(nn.Linear(width, width) for _ in range(self.crosses))
+        self.deep, deep_width = _mlp(width)
+        self.out = nn.Linear(width + deep_width, 1)
+
+    def forward(self, rows: Any, dense: Any) -> Any:
+        first = x = torch.cat([rows.flatten(1), dense], dim=1)
+        for layer in self.cross:
+            x = first * layer(x) + x
+        return self.out(torch.cat([x, self.deep(first)], dim=1))
+
+
+NETWORKS: dict[str, Any] = {"ctr_dnn": CtrDnn, "deepfm": DeepFm, "dcn_v2": DcnV2}
+
+
 class Model:
     """Forward pass and one training step, in fp32 or under bf16 autocast."""
 
-    def __init__(self, *, bf16: bool, compiled: bool) -> None:
-        self.embedding = nn.Embedding(criteo.ROWS, DIM, sparse=True)
+    def __init__(self, name: str, *, bf16: bool, compiled: bool) -> None:
+        network = NETWORKS[name]()
+        self.embedding = nn.Embedding(criteo.ROWS, network.dims, sparse=True)
         nn.init.normal_(self.embedding.weight, std=0.01)
-        layers: list[Any] = []
-        width = criteo.SLOTS * DIM + criteo.DENSE
-        for hidden in HIDDEN:
-            layers += [nn.Linear(width, hidden), nn.ReLU()]
-            width = hidden
-        mlp = nn.Sequential(*layers, nn.Linear(width, 1))
         self.sparse_optimizer = torch.optim.Adagrad(self.embedding.parameters(), lr=0.05)
-        self.dense_optimizer = torch.optim.Adam(mlp.parameters(), lr=1e-3, fused=True)
+        self.dense_optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
         self.loss = nn.BCEWithLogitsLoss()
-        self.mlp = torch.compile(mlp) if compiled else mlp
+        self.network = torch.compile(network) if compiled else network
         self.bf16 = bf16
 
     def logits(self, dense: Any, ids: Any) -> Any:
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16):
-            features = torch.cat([self.embedding(ids).flatten(1), dense], dim=1)
-            return self.mlp(features).squeeze(1).float()
+            return self.network(self.embedding(ids), dense).squeeze(1).float()
 
     def step(self, labels: Any, dense: Any, ids: Any) -> None:
         self.sparse_optimizer.zero_grad()
@@ -118,6 +171,7 @@ def test_auc(model: Model, folder: Path) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--model", choices=tuple(NETWORKS), default="ctr_dnn")
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--compile", action="store_true")
     source = parser.add_mutually_exclusive_group(required=True)
@@ -130,7 +184,7 @@ def main() -> None:
 
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
-    model = Model(bf16=args.bf16, compiled=args.compile)
+    model = Model(args.model, bf16=args.bf16, compiled=args.compile)
     batches = from_memory(load(args.memory)) if args.memory else from_text(args.text, args.dense)
     result = train(model, batches)
     print(

@@ -131,6 +131,8 @@ struct LeaseAnswer {
   uint32_t wait_ms = 0;
   std::string reason;
   float lr_scale = 1;  // of every push of this block's batches; see cluster/lr_policy.h
+  // In the run, whether trained yet or not: where this block stands in cluster/lr_schedule.h.
+  uint64_t examples_before = 0;
 };
 
 struct ReportAnswer {

@@ -232,6 +232,7 @@ std::string encode_message(const LeaseAnswer& m) {
   out.set_geometry(m.geometry);
   put_round(m.round, out.mutable_round());
   if (m.lr_scale != 1) out.set_lr_scale(m.lr_scale);
+  out.set_examples_before(m.examples_before);
   out.set_wait_ms(m.wait_ms);
   out.set_reason(m.reason);
   return out.SerializeAsString();
@@ -248,6 +249,7 @@ Status decode_message(std::string_view bytes, LeaseAnswer* m) {
   m->geometry = in.geometry();
   FLUX_RETURN_IF_ERROR(take_round(in.round(), &m->round));
   FLUX_RETURN_IF_ERROR(take_lr_scale("answer of lease", in.lr_scale(), &m->lr_scale));
+  m->examples_before = in.examples_before();
   m->wait_ms = in.wait_ms();
   m->reason = in.reason();
   return Status::ok();

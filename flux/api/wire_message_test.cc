@@ -224,7 +224,7 @@ TEST(WireMessage, LeasesAndReports) {
   EXPECT_EQ(got.refused[0].reason, kBytes);
 
   LeaseAnswer answer{
-      LeaseAnswer::Kind::kEvaluate, {{1, 2, 3, 4}, 32, 5, 6}, ~0ULL, {}, 7, "why", 0.3F};
+      LeaseAnswer::Kind::kEvaluate, {{1, 2, 3, 4}, 32, 5, 6}, ~0ULL, {}, 7, "why", 0.3F, ~1ULL};
   answer.round = {8, {{{1, 2, 3, 4}, 32, ~0U}, {{1, 2, 3, 5}, 1, 0}}, 3};
   const LeaseAnswer a = round_trip(answer);
   EXPECT_EQ(a.kind, answer.kind);
@@ -235,6 +235,7 @@ TEST(WireMessage, LeasesAndReports) {
   EXPECT_EQ(a.geometry, ~0ULL);
   EXPECT_EQ(a.round, answer.round);
   EXPECT_EQ(a.lr_scale, 0.3F);
+  EXPECT_EQ(a.examples_before, ~1ULL);
   EXPECT_EQ(round_trip(LeaseAnswer{}).lr_scale, 1);
   EXPECT_EQ(a.wait_ms, 7U);
   EXPECT_EQ(a.reason, "why");

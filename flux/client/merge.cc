@@ -28,9 +28,11 @@ float merged_lr_scale(std::span<const PushPart> parts) {
   return mean.value();
 }
 
-MergedPush::MergedPush(uint32_t shards, std::vector<uint32_t> dims, size_t parameters)
+MergedPush::MergedPush(uint32_t shards, std::vector<uint32_t> dims, size_t parameters,
+                       std::vector<FlatRange> sums)
     : shards_(shards),
       dims_(std::move(dims)),
+      sums_(std::move(sums)),
       plan_(shards),
       tables_(dims_.size()),
       pointers_(dims_.size()),
@@ -58,7 +60,10 @@ void MergedPush::merge(std::span<const PushPart> parts) {
       for (size_t i = 0; i < n; ++i)
         add_scaled(tables_[t].data() + size_t{position[i]} * dims_[t],
                    part.tables[t] + i * dims_[t], part.weight, dims_[t]);
-    if (dense_.size() > 0) add_scaled(dense_.data(), part.dense, part.weight, dense_.size());
+    for_each_part(sums_, 0, dense_.size(), [&](uint64_t begin, uint64_t end, bool is_sum) {
+      add_scaled(dense_.data() + begin, part.dense + begin, is_sum ? 1.0F : part.weight,
+                 end - begin);
+    });
     examples_ += part.examples;
     first += n;
   }

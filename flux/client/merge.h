@@ -4,6 +4,8 @@
 // The weight of a part is fixed when the set is made (examples of the batch / examples of the whole
 // set) and stays the same when a shard turns out to have some of the set and the rest is summed
 // anew. Parts are added in the order given, so the same parts give the same bits.
+// Ranges of the dense vector whose gradients are sums over examples (`sums`) are added up as they
+// are: whatever is merged, each batch is in the sum once and whole.
 // Threads: one owner. Memory is reused from merge to merge.
 #pragma once
 
@@ -13,6 +15,7 @@
 
 #include "flux/api/server.h"
 #include "flux/base/buffer.h"
+#include "flux/base/flat_range.h"
 #include "flux/client/key_plan.h"
 
 namespace flux {
@@ -32,7 +35,8 @@ struct PushPart {
 class MergedPush {
  public:
   // `dims`: floats per row of each table; `parameters`: floats of the dense vector.
-  MergedPush(uint32_t shards, std::vector<uint32_t> dims, size_t parameters);
+  MergedPush(uint32_t shards, std::vector<uint32_t> dims, size_t parameters,
+             std::vector<FlatRange> sums = {});
 
   void merge(std::span<const PushPart> parts);
 
@@ -47,6 +51,7 @@ class MergedPush {
  private:
   uint32_t shards_;
   std::vector<uint32_t> dims_;
+  std::vector<FlatRange> sums_;
   KeyPlan plan_;
   std::vector<uint64_t> all_keys_;  // of all parts, one after the other
   std::vector<uint32_t> counts_;

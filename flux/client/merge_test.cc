@@ -107,6 +107,20 @@ TEST(MergedPush, OnePartOfFullWeightIsTheSameBits) {
   }
 }
 
+// Summaries: each part once and whole, also when only some of a set are summed anew.
+TEST(MergedPush, SumsAreAddedUpWithoutWeights) {
+  Part a(1, 100), b(2, 300);
+  a.part.weight = 0.25F;
+  b.part.weight = 0.75F;
+  MergedPush merged(kShards, kDims, kParameters, {{2, 4}, {9, 11}});
+  merged.merge(std::vector<PushPart>{a.part, b.part});
+  for (const size_t i : {2, 3, 9, 10}) EXPECT_EQ(merged.dense()[i], a.dense[i] + b.dense[i]) << i;
+  for (const size_t i : {0, 1, 4, 8})
+    EXPECT_EQ(merged.dense()[i], 0.25F * a.dense[i] + 0.75F * b.dense[i]) << i;
+  merged.merge(std::span(&b.part, 1));
+  EXPECT_EQ(merged.dense()[3], b.dense[3]);
+}
+
 TEST(MergedPush, ItsScaleIsThatOfItsPartsOrTheirMean) {
   std::vector<PushPart> parts(3);
   parts[0].examples = 100;

@@ -35,8 +35,9 @@ struct PsClientOptions {
   // The model, as every request lays it out. 0 shards: unknown; every pull then names all shards,
   // and pushes of several batches are not possible.
   uint32_t sparse_shards = 0;
-  std::vector<uint32_t> dims;  // floats per row of each table
-  size_t parameters = 0;       // floats of the dense vector
+  std::vector<uint32_t> dims;         // floats per row of each table
+  size_t parameters = 0;              // floats of the dense vector
+  std::vector<FlatRange> dense_sums;  // whose gradients are sums; see client/merge.h
   PushSessionOptions session;
   TimeNs pull_deadline_ns = 60 * kSecond;
   TimeNs push_deadline_ns = 60 * kSecond;    // to be applied

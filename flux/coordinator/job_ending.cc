@@ -84,6 +84,8 @@ void JobMaster::State::tested(MetricReport report) {
   if (const MetricValues* values = tested_->whole()) {
     if (values->auc) line += fmt::format(", AUC {:.5f}", *values->auc);
     if (values->log_loss) line += fmt::format(", log loss {:.5f}", *values->log_loss);
+  } else {
+    line += fmt::format(", loss {:.5f}", tested_->loss);
   }
   say(line);
   events_->tested(closed_.back().name, *tested_);

@@ -144,6 +144,15 @@ bool JobMaster::State::lease_or_lend(WorkerId id, BlockQueue* queue, BlockLease*
   return queue->held_by(id) == 0 && queue->lend(id, now(), out);
 }
 
+// Of the passes, epochs and blocks before this one; the same after any crash.
+uint64_t JobMaster::State::examples_before(const BlockId& id) const {
+  uint64_t examples = 0;
+  for (size_t pass = 0; pass < closed_.size() && pass < id.pass; ++pass)
+    examples += closed_[pass].records * closed_[pass].repeats;
+  examples += geometry_->records() * plan_.schedule.index(id).value_or(0);
+  return examples + geometry_->blocks[id.block].first_record;
+}
+
 bool JobMaster::State::answer_one(WorkerId id, Slot* slot) {
   LeaseAnswer given;
   if (phase_ == Phase::kTraining && !sync() && !leases_wait() && queue_ &&
@@ -151,6 +160,7 @@ bool JobMaster::State::answer_one(WorkerId id, Slot* slot) {
     given.kind = LeaseAnswer::Kind::kBlock;
     given.geometry = geometry_->hash();
     given.lr_scale = lr_->factor();
+    given.examples_before = examples_before(given.lease.id);
     lr_->leased(given.lease.batches);
   } else if (phase_ == Phase::kEvaluating && test_queue_ &&
              lease_or_lend(id, &*test_queue_, &given.lease)) {
@@ -174,6 +184,7 @@ void JobMaster::State::pump_sync() {
     block.geometry = geometry_->hash();
     block.round = round;
     block.lr_scale = lr_scale;
+    block.examples_before = examples_before(given.lease.id);
     lr_->leased(given.lease.batches);
     Slot& slot = workers_[given.worker].slots[given.lane];
     // A lane that was told to wait asks again with a new number; it finds this answer then.

@@ -339,6 +339,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void end(const Status& status);
   uint64_t examples_in(const std::vector<uint32_t>& masks) const;
   uint64_t closed_examples() const;
+  uint64_t examples_before(const BlockId& id) const;
 
   // status
   // Of workers together; the AUC is their mean, by examples.

@@ -9,11 +9,16 @@ namespace flux {
 
 struct Batch {
   uint32_t size = 0;                // examples
-  uint32_t slots = 0;               // sparse features per example, one key each
+  uint32_t slots = 0;               // sparse features per example
   uint32_t dense = 0;               // dense features per example
-  std::vector<float> labels;        // [size]
+  std::vector<float> labels;        // [labels][size]
   std::vector<float> dense_values;  // [size][dense]
-  std::vector<uint64_t> keys;       // [size][slots]
+  std::vector<uint64_t> keys;       // of slot after slot of example after example
+  // Where slots may have any number of keys: [size * slots + 1], slot s of example i has the keys
+  // from begin[i * slots + s] on. Empty: each slot has one key.
+  std::vector<uint32_t> begin;
+  std::vector<float> weights;    // [size], or empty: all 1
+  std::vector<uint64_t> groups;  // [size], or empty: whose examples they are (a user, a search)
 };
 
 }  // namespace flux

@@ -2,92 +2,27 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cmath>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "flux/base/hash.h"
 #include "flux/base/random.h"
 #include "flux/data/criteo_truth.h"
+#include "flux/data/logit_ranks.h"
+#include "flux/data/ordered_chunks.h"
 #include "flux/data/piecewise_file.h"
 
 namespace flux {
 namespace {
 
-constexpr uint64_t kChunk = 10'000;           // examples drawn from one seed; part of the format
-constexpr uint64_t kExactAucMax = 5'000'000;  // examples whose logits are kept and sorted
-constexpr uint32_t kThreadsMax = 256;
+constexpr uint64_t kChunk = 10'000;  // examples drawn from one seed; part of the format
 constexpr uint32_t kDense = CriteoTruth::kDense;
 constexpr uint32_t kSlots = CriteoTruth::kSlots;
 // Longest line: the exponential of a 53-bit uniform is below 37, printed in 7 characters.
 constexpr size_t kLineMax = 1 + kDense * 8 + kSlots * 9 + 1;
-
-// Logits by class, and from them the probability that a positive ranks above a negative.
-class LogitRanks {
- public:
-  explicit LogitRanks(bool exact) : exact_(exact) {
-    if (!exact_)
-      for (auto& counts : histogram_) counts.resize(kBuckets);
-  }
-  void add(double logit, bool label) {
-    if (exact_) {
-      logits_[label].push_back(logit);
-    } else {
-      const double at = (logit + kRange) * (kBuckets / (2 * kRange));
-      ++histogram_[label][static_cast<size_t>(std::clamp(at, 0.0, kBuckets - 1.0))];
-    }
-  }
-  void merge(const LogitRanks& other) {
-    for (int label = 0; label < 2; ++label) {
-      const auto& from = other.logits_[label];
-      logits_[label].insert(logits_[label].end(), from.begin(), from.end());
-      for (size_t i = 0; i < histogram_[label].size(); ++i)
-        histogram_[label][i] += other.histogram_[label][i];
-    }
-  }
-  double auc() { return exact_ ? sorted_auc() : histogram_auc(); }
-
- private:
-  static constexpr uint32_t kBuckets = 1U << 18;
-  static constexpr double kRange = 16;  // logits beyond are counted at the ends
-
-  static double share(double won, double pairs) { return pairs == 0 ? 0.5 : won / pairs; }
-  double sorted_auc() {
-    auto& [negative, positive] = logits_;
-    std::sort(negative.begin(), negative.end());
-    std::sort(positive.begin(), positive.end());
-    uint64_t won_twice = 0;  // a tie is half a win
-    size_t below = 0, not_above = 0;
-    for (const double logit : positive) {
-      while (below < negative.size() && negative[below] < logit) ++below;
-      while (not_above < negative.size() && negative[not_above] <= logit) ++not_above;
-      won_twice += below + not_above;
-    }
-    return share(0.5 * static_cast<double>(won_twice),
-                 static_cast<double>(positive.size()) * static_cast<double>(negative.size()));
-  }
-  double histogram_auc() const {
-    double won = 0, negatives = 0, positives = 0;
-    for (uint32_t i = 0; i < kBuckets; ++i) {
-      const auto below = static_cast<double>(histogram_[0][i]);
-      const auto here = static_cast<double>(histogram_[1][i]);
-      won += here * (negatives + 0.5 * below);
-      negatives += below;
-      positives += here;
-    }
-    return share(won, positives * negatives);
-  }
-
-  bool exact_;
-  std::array<std::vector<double>, 2> logits_;
-  std::array<std::vector<uint64_t>, 2> histogram_;
-};
 
 // Which ids of each slot occurred.
 class SeenIds {
@@ -132,7 +67,7 @@ char* put_hex(uint32_t value, char* out) {
 class ChunkMaker {
  public:
   ChunkMaker(const CriteoGenOptions& options, const CriteoTruth& truth)
-      : ranks(options.examples <= kExactAucMax), options_(options), truth_(truth) {
+      : ranks(options.examples <= LogitRanks::kExactMax), options_(options), truth_(truth) {
     text_.resize(kChunk * kLineMax);
   }
   static uint64_t size_of(const CriteoGenOptions& options, uint64_t chunk) {
@@ -189,49 +124,6 @@ class ChunkMaker {
   std::string text_;
 };
 
-// Hands out chunks to threads and lets them write in order: each makes a chunk, waits for its turn
-// and appends it, so there are never more chunks in memory than threads.
-class OrderedRun {
- public:
-  OrderedRun(const CriteoGenOptions& options, PiecewiseFile* file,
-             const std::function<void(uint64_t)>& progress)
-      : options_(options),
-        chunks_((options.examples - 1) / kChunk + 1),
-        file_(file),
-        progress_(progress) {}
-  uint64_t chunks() const { return chunks_; }
-
-  void work(ChunkMaker* maker) {
-    PiecePacker packer(file_->gzip());
-    for (uint64_t chunk; (chunk = next_.fetch_add(1)) < chunks_;) {
-      const auto piece = packer.pack(maker->make(chunk));
-      std::unique_lock lock(mutex_);
-      turned_.wait(lock, [&] { return turn_ == chunk || !status_.is_ok(); });
-      if (!status_.is_ok()) return;
-      lock.unlock();  // the turn itself keeps the others away
-      Status status = piece.is_ok() ? file_->append(piece.value()) : piece.status();
-      if (status.is_ok() && progress_)
-        progress_(chunk * kChunk + ChunkMaker::size_of(options_, chunk));
-      lock.lock();
-      status_ = std::move(status);
-      ++turn_;
-      turned_.notify_all();
-    }
-  }
-  const Status& status() const { return status_; }  // after all threads ended
-
- private:
-  const CriteoGenOptions& options_;
-  const uint64_t chunks_;
-  PiecewiseFile* const file_;
-  const std::function<void(uint64_t)>& progress_;
-  std::atomic<uint64_t> next_{0};
-  std::mutex mutex_;
-  std::condition_variable turned_;
-  uint64_t turn_ = 0;  // the chunk to be written now
-  Status status_;
-};
-
 }  // namespace
 
 Result<CriteoGenReport> generate_criteo(const CriteoGenOptions& options, const std::string& path,
@@ -241,18 +133,16 @@ Result<CriteoGenReport> generate_criteo(const CriteoGenOptions& options, const s
     return invalid("{}: 0 examples were asked for; ask for at least 1", path);
   FLUX_ASSIGN_OR_RETURN(const auto file, PiecewiseFile::create(path));
   const CriteoTruth truth(options.truth_seed);
-  OrderedRun run(options, file.get(), progress);
-  const uint64_t makers_wanted =
-      std::min<uint64_t>({std::max(threads, 1U), run.chunks(), uint64_t{kThreadsMax}});
+  const uint64_t chunks = (options.examples - 1) / kChunk + 1;
   std::vector<std::unique_ptr<ChunkMaker>> makers;
-  for (uint64_t i = 0; i < makers_wanted; ++i)
+  std::vector<MakeChunk> make;
+  for (size_t i = 0; i < chunk_threads(chunks, threads); ++i) {
     makers.push_back(std::make_unique<ChunkMaker>(options, truth));
-  std::vector<std::thread> others;
-  for (size_t i = 1; i < makers.size(); ++i)
-    others.emplace_back([&run, maker = makers[i].get()] { run.work(maker); });
-  run.work(makers[0].get());
-  for (auto& thread : others) thread.join();
-  FLUX_RETURN_IF_ERROR(run.status());
+    make.push_back([maker = makers.back().get()](uint64_t chunk) { return maker->make(chunk); });
+  }
+  FLUX_RETURN_IF_ERROR(write_chunks(file.get(), chunks, make, [&](uint64_t chunk) {
+    if (progress) progress(chunk * kChunk + ChunkMaker::size_of(options, chunk));
+  }));
   FLUX_RETURN_IF_ERROR(file->commit());
 
   ChunkMaker& total = *makers[0];

@@ -20,8 +20,16 @@
 
 namespace flux {
 
+// A sparse feature of the examples, as the job file declares it.
+struct SlotOptions {
+  std::string name;
+  // Slots with the same word here have the same keys, and so share rows: the items of a history and
+  // the item that is shown. Empty: the slot's own name.
+  std::string keys;
+};
+
 struct DataOptions {
-  std::string format = "criteo_tsv";
+  std::string format = "criteo_tsv";  // criteo_tsv | feasign
   uint32_t batch_size = 1000;
   bool shuffle = true;
   uint64_t seed = 1;
@@ -29,14 +37,24 @@ struct DataOptions {
   // Replaces the sparse features of every example by one key, its record number in the pass: the
   // counting model, which shows exactly which examples were applied how often.
   bool key_per_example = false;
+  // What the lines of a format without fixed columns hold.
+  std::vector<SlotOptions> slots;
+  std::vector<std::string> dense;               // names of numbers
+  std::vector<std::string> labels = {"label"};  // in the order of the line
+  bool weights = false;                         // examples have a weight
+  std::string group;  // slot whose first key says whose example it is, for metrics by group
 };
 
-// What every example of a format offers to a model.
-struct FeatureCounts {
+// What every example offers to a model.
+struct Features {
   uint32_t slots = 0;
   uint32_t dense = 0;
+  std::vector<std::string> slot_names;
+  bool many_keys = false;  // a slot has any number of keys, else exactly one
+  std::vector<std::string> labels;
+  bool weights = false;
 };
-FeatureCounts feature_counts(const DataOptions& options);
+Features features_of(const DataOptions& options);
 // Geometry::shuffle_seed for these options: 0 without shuffling, never 0 with it.
 uint64_t shuffle_seed_of(const DataOptions& options);
 
@@ -69,8 +87,7 @@ class Dataset {
   static Result<std::unique_ptr<Dataset>> open(const Geometry& geometry,
                                                const DataOptions& options);
   virtual const Geometry& geometry() const = 0;
-  virtual uint32_t slots() const = 0;
-  virtual uint32_t dense() const = 0;
+  virtual const Features& features() const = 0;
   // Loads a block and orders it for an epoch.
   virtual Result<std::unique_ptr<BlockReader>> open_block(uint32_t block, uint32_t epoch) const = 0;
 };

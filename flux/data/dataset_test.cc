@@ -63,8 +63,8 @@ Batch read_epoch(const Dataset& data, uint32_t epoch) {
       const Status status = block.value()->read_batch(j, &batch);
       EXPECT_TRUE(status.is_ok()) << status.message();
       EXPECT_EQ(batch.size, g.batch_records(b, j));
-      EXPECT_EQ(batch.slots, data.slots());
-      EXPECT_EQ(batch.dense, data.dense());
+      EXPECT_EQ(batch.slots, data.features().slots);
+      EXPECT_EQ(batch.dense, data.features().dense);
       all.size += batch.size;
       all.labels.insert(all.labels.end(), batch.labels.begin(), batch.labels.end());
       all.dense_values.insert(all.dense_values.end(), batch.dense_values.begin(),
@@ -249,7 +249,7 @@ TEST(Dataset, KeyPerExampleCountsOverFiles) {
   options.batch_size = 9;
   const auto data =
       open_all({dir.write("a", text_of(lines)), dir.write("b", text_of(lines))}, options);
-  EXPECT_EQ(data->slots(), 1U);
+  EXPECT_EQ(data->features().slots, 1U);
   Batch all = read_epoch(*data, 4);
   CriteoRecord record;
   for (uint32_t i = 0; i < all.size; ++i) {
@@ -401,7 +401,7 @@ TEST(DatasetErrors, OptionsAreChecked) {
     return Dataset::scan({&path, 1}, options, 1).status().message();
   };
   EXPECT_EQ(message([](DataOptions& o) { o.format = "criteo_tvs"; }),
-            "data format 'criteo_tvs' is not known; allowed: criteo_tsv, did you mean "
+            "data format 'criteo_tvs' is not known; allowed: criteo_tsv, feasign, did you mean "
             "'criteo_tsv'?");
   EXPECT_EQ(message([](DataOptions& o) { o.dense_transform = "sqrt"; }),
             "dense_transform 'sqrt' is not known; allowed: log1p, none");

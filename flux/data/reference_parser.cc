@@ -9,20 +9,6 @@
 namespace flux {
 namespace {
 
-// The field as it may be shown on a terminal: bounded, without control characters.
-std::string shown(std::string_view field) {
-  constexpr size_t kMax = 40;
-  std::string out = "'";
-  for (const char c : field.substr(0, kMax)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte >= 0x7f)
-      out += fmt::format("\\x{:02x}", byte);
-    else
-      out += c;
-  }
-  return out + (field.size() > kMax ? "...'" : "'");
-}
-
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -80,19 +66,19 @@ std::optional<LineError> reference_parse_line(std::string_view line, CriteoRecor
   const auto field = [&](size_t i) { return line.substr(begin[i], begin[i + 1] - begin[i] - 1); };
 
   if (field(0) != "0" && field(0) != "1")
-    return LineError{1, fmt::format("label is {}; expected 0 or 1", shown(field(0)))};
+    return LineError{1, fmt::format("label is {}; expected 0 or 1", shown_field(field(0)))};
   out->label = field(0) == "1" ? 1.0F : 0.0F;
   for (uint32_t i = 0; i < kCriteoDense; ++i)
     if (const char* wrong = parse_dense(field(1 + i), &out->dense[i]))
       return LineError{begin[1 + i] + 1, fmt::format("I{} is {}; {}, or nothing when it is missing",
-                                                     i + 1, shown(field(1 + i)), wrong)};
+                                                     i + 1, shown_field(field(1 + i)), wrong)};
   for (uint32_t s = 0; s < kCriteoSlots; ++s) {
     const size_t f = 1 + kCriteoDense + s;
     if (!parse_token(field(f), s, &out->keys[s]))
       return LineError{begin[f] + 1,
                        fmt::format("C{} is {}; expected 1 to 8 hexadecimal digits, or nothing when "
                                    "it is missing",
-                                   s + 1, shown(field(f)))};
+                                   s + 1, shown_field(field(f)))};
   }
   return std::nullopt;
 }

@@ -4,19 +4,13 @@
 // Pure function; safe everywhere.
 #pragma once
 
-#include <cstddef>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "flux/data/criteo.h"
+#include "flux/data/line_error.h"
 
 namespace flux {
-
-struct LineError {
-  size_t column = 1;  // byte in the line, from 1
-  std::string what;   // what is wrong and what is allowed
-};
 
 // Parses a line (without its '\n'; one '\r' at the end is ignored) into *out.
 std::optional<LineError> reference_parse_line(std::string_view line, CriteoRecord* out);

@@ -48,8 +48,10 @@ class LineCounter {
   Status add(const std::string& path, const Chunk& chunk, uint64_t size) {
     const uint64_t line_end = bytes_ + (chunk.newlines > 0 ? chunk.first : size);
     if (line_end - line_begin_ > kCriteoLineBytesMax)
-      return invalid("{}:{}:1: line is longer than {} bytes; is this {} text?", path, newlines_ + 1,
-                     kCriteoLineBytesMax, "criteo_tsv");
+      return invalid(
+          "{}:{}:1: line is longer than {} bytes; is this text with a record in each "
+          "line?",
+          path, newlines_ + 1, kCriteoLineBytesMax);
     if (chunk.newlines > 0) line_begin_ = bytes_ + chunk.last + 1;
     newlines_ += chunk.newlines;
     bytes_ += size;

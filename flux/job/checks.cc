@@ -4,7 +4,9 @@
 #include <set>
 
 #include "flux/base/text.h"
+#include "flux/data/options.h"
 #include "flux/job/validate.h"
+#include "flux/optimizer/settings.h"
 
 namespace flux {
 namespace {
@@ -64,6 +66,13 @@ void check_phases(const YamlNode& root, const Job& job, Problems* problems) {
   }
 }
 
+void check_data(const YamlNode& root, const Job& job, Problems* problems) {
+  const Status status = check_data_options(job.data);
+  if (status.is_ok()) return;
+  const YamlEntry* data = root.find("data");
+  problems->add(data != nullptr ? data->origin : root.origin, status.message(), "");
+}
+
 // Attributes named "table" refer to declared tables.
 void check_table_uses(const YamlNode& root, const Job& job, Problems* problems) {
   std::vector<std::string> names;
@@ -93,6 +102,48 @@ void check_table_uses(const YamlNode& root, const Job& job, Problems* problems) 
   }
 }
 
+// Settings that the rule does not use, then what no single setting can say.
+void check_optimizer(const YamlNode& owner, std::string_view name, const OptimizerOptions& options,
+                     Problems* problems) {
+  const YamlEntry* map = owner.find(name);
+  if (map == nullptr || !map->value.is_map()) return;
+  bool all_used = true;
+  for (const YamlEntry& entry : map->value.entries) {
+    const OptimizerSetting* setting = find_optimizer_setting(entry.name);
+    if (setting == nullptr || uses_setting(options.rule, *setting)) continue;
+    all_used = false;
+    problems->add(entry.origin,
+                  fmt::format("'{}' is not used by the rule {}", entry.name, options.rule),
+                  fmt::format("it is a setting of {}; remove it or choose another rule",
+                              join(setting->rules(), ", ")));
+  }
+  if (!all_used || !problems->empty()) return;
+  const Status status = check_optimizer_options(options);
+  if (!status.is_ok())
+    problems->add(map->value.origin, status.message(), "see docs/using/optimizers.md");
+}
+
+void check_optimizers(const YamlNode& root, const Job& job, Problems* problems) {
+  check_optimizer(root, "dense_optimizer", job.dense_optimizer, problems);
+  const YamlNode* tables = list_of(root, "tables");
+  for (size_t i = 0; tables != nullptr && i < tables->items.size(); ++i)
+    check_optimizer(tables->items[i], "optimizer", job.tables[i].optimizer, problems);
+}
+
+void check_lr_schedule_uses(const YamlNode& root, const Job& job, Problems* problems) {
+  const YamlEntry* map = root.find("lr_schedule");
+  if (map == nullptr || !map->value.is_map() || !problems->empty()) return;
+  for (const YamlEntry& entry : map->value.entries) {
+    if (lr_schedule_uses(job.lr_schedule.kind, entry.name)) continue;
+    problems->add(entry.origin,
+                  fmt::format("'{}' is not used by the kind {}", entry.name, job.lr_schedule.kind),
+                  "remove it or choose another kind; see docs/using/optimizers.md");
+  }
+  const Status status = check_lr_schedule(job.lr_schedule);
+  if (problems->empty() && !status.is_ok())
+    problems->add(map->value.origin, status.message(), "see docs/using/optimizers.md");
+}
+
 }  // namespace
 
 void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
@@ -104,6 +155,9 @@ void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
         *tables, "table", [&](size_t i) { return job.tables[i].name; }, problems);
   }
   check_table_uses(root, job, problems);
+  check_data(root, job, problems);
+  check_optimizers(root, job, problems);
+  check_lr_schedule_uses(root, job, problems);
   if (job.output.empty()) job.output = "out/" + job.name;
   job.data.seed = job.seed;
   for (TableOptions& table : job.tables) table.seed = job.seed;

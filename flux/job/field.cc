@@ -92,6 +92,12 @@ void Section::set_type(Field* field, double) {
 void Section::set_type(Field* field, bool) {
   field->spec.type = ValueSpec::Type::kBool;
 }
+void Section::set_type(Field* field, const std::optional<float>&) {
+  set_type(field, float{});
+}
+void Section::set_type(Field* field, const std::optional<bool>&) {
+  set_type(field, bool{});
+}
 void Section::set_type(Field* field, const std::vector<std::string>&) {
   field->spec.type = ValueSpec::Type::kTexts;
 }
@@ -110,6 +116,10 @@ struct Store {
   void operator()(float* to) const { *to = static_cast<float>(std::get<double>(value)); }
   void operator()(double* to) const { *to = std::get<double>(value); }
   void operator()(bool* to) const { *to = std::get<bool>(value); }
+  void operator()(std::optional<float>* to) const {
+    *to = static_cast<float>(std::get<double>(value));
+  }
+  void operator()(std::optional<bool>* to) const { *to = std::get<bool>(value); }
   void operator()(std::vector<std::string>* to) const {
     *to = std::get<std::vector<std::string>>(value);
   }
@@ -125,6 +135,11 @@ struct Show {
   }
   std::string operator()(const std::vector<NodeSpec>*) const { return ""; }
   std::string operator()(const void*) const { return ""; }
+  // Nothing is the default of what need not be given; its default_note says what that means.
+  template <typename T>
+  std::string operator()(const std::optional<T>*) const {
+    return "";
+  }
   template <typename Number>
   std::string operator()(const Number* from) const {
     return fmt::format("{}", *from);

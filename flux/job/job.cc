@@ -76,10 +76,14 @@ Result<Job> parse_job(const std::string& path, const std::string& text,
   return std::move(draft.job);
 }
 
-Result<std::shared_ptr<const Graph>> build_graph(const Job& job, uint32_t slots, uint32_t dense) {
+Result<std::shared_ptr<const Graph>> build_graph(const Job& job, const Features& features) {
   ModelInputs inputs;
-  inputs.slots = slots;
-  inputs.dense = dense;
+  inputs.slots = features.slots;
+  inputs.dense = features.dense;
+  inputs.slot_names = features.slot_names;
+  inputs.many_keys = features.many_keys;
+  inputs.labels = features.labels;
+  inputs.weights = features.weights;
   for (const TableOptions& table : job.tables) inputs.tables[table.name] = table.dim;
   GraphBuilder builder(std::move(inputs));
   for (const NodeSpec& layer : job.layers) {
@@ -89,8 +93,25 @@ Result<std::shared_ptr<const Graph>> build_graph(const Job& job, uint32_t slots,
     return placed ? added : added.with_context(layer.origin);
   }
   Result<std::shared_ptr<const Graph>> graph = builder.finish();
+  if (graph.is_ok() && job.wire == "fp16" && !graph.value()->summaries().empty())
+    return invalid(
+        "{}: wire: fp16 cannot carry the model's summaries (sums over a batch may exceed 65504); "
+        "choose bf16 or fp32",
+        job.path);
   if (graph.is_ok() || graph.status().message().find(job.path) != std::string::npos) return graph;
   return graph.status().with_context(job.path);
+}
+
+std::vector<DenseRange> dense_ranges(const Job& job, const Graph& graph) {
+  std::vector<DenseRange> ranges;
+  for (const Parameter& p : graph.parameters()) {
+    if (p.update == UpdateKind::kSummary) {
+      ranges.push_back({p.size, {.rule = "summary", .decay = p.decay}, 1});
+    } else {
+      ranges.push_back({p.size, job.dense_optimizer, p.lr_scale});
+    }
+  }
+  return ranges;
 }
 
 }  // namespace flux

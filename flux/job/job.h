@@ -14,9 +14,11 @@
 
 #include "flux/base/status.h"
 #include "flux/cluster/lr_policy.h"
+#include "flux/cluster/lr_schedule.h"
 #include "flux/data/dataset.h"
 #include "flux/nn/graph.h"
 #include "flux/optimizer/optimizer.h"
+#include "flux/table/dense_rules.h"
 #include "flux/table/sparse_shard.h"
 
 namespace flux {
@@ -57,6 +59,7 @@ struct Job {
   uint32_t checkpoint_full_every = 8;  // checkpoints; 1: shards are always saved whole
 
   double skip_limit = 0.001;          // share of a pass's batches; see cluster/skip_limit.h
+  LrScheduleOptions lr_schedule;      // of all learning rates
   LrPolicyOptions on_workers_change;  // what becomes of the learning rate
 };
 
@@ -73,8 +76,11 @@ Result<std::string> read_job_file(const std::string& path);
 Result<Job> load_job(const std::string& path, std::span<const Override> overrides);
 Result<Job> parse_job(const std::string& path, const std::string& text,
                       std::span<const Override> overrides);
-// The model of a job over data with these features. Errors carry the layer's file:line:col.
-Result<std::shared_ptr<const Graph>> build_graph(const Job& job, uint32_t slots, uint32_t dense);
+// The model of a job over examples with these features. Errors carry the layer's file:line:col.
+Result<std::shared_ptr<const Graph>> build_graph(const Job& job, const Features& features);
+
+// How each part of the graph's flat vector is updated.
+std::vector<DenseRange> dense_ranges(const Job& job, const Graph& graph);
 
 // JSON Schema (draft 2020-12) of a job file, for editors.
 std::string job_json_schema();

@@ -99,7 +99,7 @@ phases: train
 shards: 5
 tables:
   - {name: t, dim: 3, init: zero, init_scale: 0.5,
-     optimizer: {rule: adam, lr: 2, initial_accumulator: 1, epsilon: 1e-10, beta1: 0, beta2: .5}}
+     optimizer: {rule: adam, lr: 2, epsilon: 1e-10, beta1: 0, beta2: .5, weight_min: -3}}
 model:
   layers:
     - {name: e, op: embedding, table: t, combine: sum}
@@ -111,6 +111,7 @@ push_in_flight: 9
 wire: bf16
 checkpoint: {every_s: 0.5, keep: 9, full_every: 3}
 skip_limit: 0.25
+lr_schedule: {kind: step, warmup_batches: 12, batches: 34, rate: 0.5, end: 0.125}
 on_workers_change: {lr: sqrt, reference: 4, warmup_batches: 70}
 )");
   EXPECT_EQ(job.name, "all");
@@ -136,7 +137,12 @@ on_workers_change: {lr: sqrt, reference: 4, warmup_batches: 70}
   EXPECT_EQ(job.tables[0].init, "zero");
   EXPECT_EQ(job.tables[0].init_scale, 0.5F);
   EXPECT_EQ(job.tables[0].seed, UINT64_MAX);
-  EXPECT_EQ(job.tables[0].optimizer, (OptimizerOptions{"adam", 2, 1, 1e-10F, 0, 0.5F}));
+  EXPECT_EQ(job.tables[0].optimizer, (OptimizerOptions{.rule = "adam",
+                                                       .lr = 2,
+                                                       .epsilon = 1e-10F,
+                                                       .beta1 = 0.0F,
+                                                       .beta2 = 0.5F,
+                                                       .weight_min = -3.0F}));
   EXPECT_EQ(std::get<std::string>(job.layers[0].attrs.at("combine")), "sum");
   EXPECT_EQ(job.dense_optimizer.rule, "sgd");
   EXPECT_EQ(job.dense_optimizer.lr, 0.25F);
@@ -149,6 +155,7 @@ on_workers_change: {lr: sqrt, reference: 4, warmup_batches: 70}
   EXPECT_EQ(job.checkpoint_full_every, 3U);
   EXPECT_EQ(job.skip_limit, 0.25);
   EXPECT_EQ(job.on_workers_change, (LrPolicyOptions{"sqrt", 4, 70}));
+  EXPECT_EQ(job.lr_schedule, (LrScheduleOptions{"step", 12, 34, 0.5, 0.125}));
 }
 
 TEST(Job, DeterministicMeansOneThreadAndNoPullAhead) {
@@ -176,14 +183,13 @@ TEST(Job, AcceptsWindowsLineEndsAndByteOrderMark) {
 }
 
 TEST(Job, ExamplesAreValid) {
-  for (const std::string name : {"ctr_dnn", "lr", "counting"}) {
+  for (const std::string name : {"ctr_dnn", "lr", "counting", "deepfm", "dcn_v2"}) {
     const std::string path = FLUX_SOURCE_DIR "/examples/" + name + "/job.yaml";
     const Result<Job> job = load_job(path, {});
     ASSERT_TRUE(job.is_ok()) << job.status().message();
     EXPECT_EQ(job.value().name, name);
     EXPECT_EQ(job.value().output, "out/" + name);
-    const uint32_t slots = job.value().data.key_per_example ? 1 : 26;
-    const auto graph = build_graph(job.value(), slots, 13);
+    const auto graph = build_graph(job.value(), features_of(job.value().data));
     EXPECT_TRUE(graph.is_ok()) << graph.status().message();
   }
 }
@@ -266,7 +272,7 @@ TEST(Job, AnEndlessFileIsRefused) {
 TEST(BuildGraph, ErrorsCarryThePlaceOfTheLayer) {
   Job job = parse(kSmall);
   job.layers[0].inputs = {"nowhere"};
-  const auto graph = build_graph(job, 26, 13);
+  const auto graph = build_graph(job, features_of(job.data));
   ASSERT_FALSE(graph.is_ok());
   EXPECT_NE(graph.status().message().find("job.yaml:5:7"), std::string::npos)
       << graph.status().message();
@@ -275,7 +281,7 @@ TEST(BuildGraph, ErrorsCarryThePlaceOfTheLayer) {
 TEST(BuildGraph, AModelWithoutLossNamesTheFile) {
   Job job = parse(kSmall);
   job.layers.pop_back();
-  const auto graph = build_graph(job, 26, 13);
+  const auto graph = build_graph(job, features_of(job.data));
   ASSERT_FALSE(graph.is_ok());
   EXPECT_NE(graph.status().message().find("job.yaml"), std::string::npos);
 }

@@ -66,6 +66,10 @@ struct ToJson {
   Json operator()(const std::vector<NodeSpec>*) const { return nullptr; }
   Json operator()(const void*) const { return nullptr; }
   template <typename T>
+  Json operator()(const std::optional<T>*) const {
+    return nullptr;  // no fixed default
+  }
+  template <typename T>
   Json operator()(const T* from) const {
     return *from;
   }
@@ -97,6 +101,10 @@ Json layer_schema(const OperatorInfo& info) {
       schema["default"] = attribute_default(attribute.default_value);
     }
     properties[attribute.name] = std::move(schema);
+  }
+  for (const AttrSpec* attribute : shared_attributes(info)) {
+    properties[attribute->name] = value_schema(attribute_spec(*attribute));
+    properties[attribute->name]["description"] = attribute->doc;
   }
   return {{"type", "object"},
           {"description", info.doc},

@@ -20,6 +20,7 @@ const OperatorInfo* find_operator(std::string_view name) {
 std::vector<std::string> field_names(const OperatorInfo& info) {
   std::vector<std::string> names = {"name", "op", "inputs"};
   for (const AttrSpec& attribute : info.attrs) names.push_back(attribute.name);
+  for (const AttrSpec* attribute : shared_attributes(info)) names.push_back(attribute->name);
   return names;
 }
 
@@ -34,8 +35,9 @@ struct ToAttr {
 // Reads the layers of one model; knows which names exist so far.
 class LayerReader {
  public:
-  LayerReader(const YamlNode& list, std::vector<NodeSpec>* layers, Problems* problems)
-      : layers_(layers), problems_(problems) {
+  LayerReader(const YamlNode& list, const std::vector<std::string>& sources,
+              std::vector<NodeSpec>* layers, Problems* problems)
+      : sources_(sources), layers_(layers), problems_(problems) {
     for (const YamlNode& layer : list.items) {
       if (const YamlNode* name = scalar_of(layer, "name")) all_.emplace(name->text, name->origin);
     }
@@ -72,10 +74,9 @@ class LayerReader {
     const auto value = read_value(entry->value, "name", layer_name_spec(), problems_);
     if (!value) return;
     const std::string& name = std::get<std::string>(*value);
-    const std::vector<std::string>& sources = model_sources();
-    if (std::find(sources.begin(), sources.end(), name) != sources.end()) {
+    if (std::find(sources_.begin(), sources_.end(), name) != sources_.end()) {
       problems_->add(entry->value.origin, fmt::format("layer name '{}' is reserved", name),
-                     fmt::format("the data provides {}", join(sources, ", ")));
+                     fmt::format("the data provides {}", join(sources_, ", ")));
     } else if (const auto found = defined_.find(name); found != defined_.end()) {
       problems_->add(
           entry->value.origin, fmt::format("layer '{}' is declared twice", name),
@@ -126,9 +127,8 @@ class LayerReader {
   }
 
   void check_input(const Origin& origin, const std::string& name, const YamlNode& layer) {
-    const std::vector<std::string>& sources = model_sources();
     if (defined_.contains(name)) return;
-    if (std::find(sources.begin(), sources.end(), name) != sources.end()) return;
+    if (std::find(sources_.begin(), sources_.end(), name) != sources_.end()) return;
     const YamlNode* own = scalar_of(layer, "name");
     if (own != nullptr && own->text == name) {
       problems_->add(origin, fmt::format("layer '{}' takes itself as input", shorten(name)),
@@ -141,11 +141,17 @@ class LayerReader {
                                  problems_->place(later->second)));
       return;
     }
-    std::vector<std::string> known = sources;
+    std::vector<std::string> known = sources_;
     for (const auto& [defined, where] : defined_) known.push_back(defined);
     problems_->add(origin,
                    fmt::format("unknown input '{}'{}", shorten(name), did_you_mean(name, known)),
                    fmt::format("defined so far: {}", join(known, ", ")));
+  }
+
+  void read_attribute(const YamlEntry& entry, const AttrSpec& attribute, NodeSpec* spec) {
+    const auto value =
+        read_value(entry.value, attribute.name, attribute_spec(attribute), problems_);
+    if (value) spec->attrs[attribute.name] = std::visit(ToAttr{}, *value);
   }
 
   void read_attributes(const YamlNode& layer, const OperatorInfo& info, NodeSpec* spec) {
@@ -167,13 +173,17 @@ class LayerReader {
         add_missing(layer, attribute.name.c_str(), attribute.doc);
       } else if (entry == nullptr) {
         spec->attrs[attribute.name] = attribute.default_value;
-      } else if (const auto value = read_value(entry->value, attribute.name,
-                                               attribute_spec(attribute), problems_)) {
-        spec->attrs[attribute.name] = std::visit(ToAttr{}, *value);
+      } else {
+        read_attribute(*entry, attribute, spec);
       }
+    }
+    for (const AttrSpec* attribute : shared_attributes(info)) {
+      if (const YamlEntry* entry = layer.find(attribute->name))
+        read_attribute(*entry, *attribute, spec);
     }
   }
 
+  const std::vector<std::string>& sources_;
   std::vector<NodeSpec>* layers_;
   Problems* problems_;
   std::map<std::string, Origin> all_;      // every name in the list
@@ -181,6 +191,17 @@ class LayerReader {
 };
 
 }  // namespace
+
+std::vector<const AttrSpec*> shared_attributes(const OperatorInfo& info) {
+  std::vector<const AttrSpec*> shared;
+  for (const AttrSpec& attribute : parameter_attributes()) {
+    const bool is_own = std::any_of(info.attrs.begin(), info.attrs.end(), [&](const AttrSpec& own) {
+      return own.name == attribute.name;
+    });
+    if (!is_own) shared.push_back(&attribute);
+  }
+  return shared;
+}
 
 ValueSpec attribute_spec(const AttrSpec& attribute) {
   ValueSpec spec;
@@ -235,7 +256,8 @@ const ValueSpec& layer_inputs_spec() {
   return spec;
 }
 
-void read_layers(const YamlNode& list, std::vector<NodeSpec>* layers, Problems* problems) {
+void read_layers(const YamlNode& list, const std::vector<std::string>& sources,
+                 std::vector<NodeSpec>* layers, Problems* problems) {
   if (!list.is_list() || list.items.empty()) {
     problems->add(list.origin,
                   list.is_list()
@@ -244,7 +266,7 @@ void read_layers(const YamlNode& list, std::vector<NodeSpec>* layers, Problems* 
                   "for example - {name: fc1, op: fc, inputs: [dense], units: 400}");
     return;
   }
-  LayerReader reader(list, layers, problems);
+  LayerReader reader(list, sources, layers, problems);
   for (const YamlNode& layer : list.items) reader.read(layer);
 }
 

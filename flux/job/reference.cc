@@ -119,7 +119,12 @@ std::string job_reference_markdown() {
       "\n## Layers\n\nEach layer has a `name`, an `op` and, where the operator takes any, "
       "`inputs`: "
       "one name or a\nlist of names, each of a layer above it or of what the data offers: `dense` "
-      "(the dense features)\nor `label`. All other fields are the operator's own.\n";
+      "(the dense features)\nor `label`. All other fields are the operator's own, but for three "
+      "that every layer with parameters takes:\n";
+  out += kTableHead;
+  for (const AttrSpec& attribute : parameter_attributes())
+    out += row(attribute.name, describe_value(attribute_spec(attribute)), "the operator's choice",
+               attribute.doc);
   for (const OperatorInfo& info : operator_infos()) out += operator_text(info);
   return out;
 }

@@ -1,39 +1,68 @@
 #include "flux/job/schema.h"
 
 #include <algorithm>
+#include <map>
 
 #include "flux/base/check.h"
+#include "flux/base/text.h"
+#include "flux/optimizer/settings.h"
 
 namespace flux {
 namespace {
 
+// Names that people try for a setting of an optimizer.
+std::vector<std::string> tried_for(const std::string& setting) {
+  static const std::map<std::string, std::vector<std::string>> tried = {
+      {"lr", {"learning_rate", "step_size", "eta", "alpha"}},
+      {"initial_accumulator", {"initial_g2sum", "initial_accumulator_value"}},
+      {"epsilon", {"eps"}},
+      {"decay", {"rho", "decay_rate"}},
+      {"weight_decay", {"wd"}},
+      {"clip", {"clip_value", "gradient_clip"}},
+      {"clip_norm", {"max_norm", "clip_by_norm"}},
+      {"weight_min", {"weight_bounds", "min_weight"}},
+      {"weight_max", {"max_weight"}},
+  };
+  const auto found = tried.find(setting);
+  return found == tried.end() ? std::vector<std::string>{} : found->second;
+}
+
+void add_optimizer_setting(Section* s, const OptimizerSetting& setting) {
+  using O = OptimizerOptions;
+  const bool all = setting.rules().size() == optimizer_rules().size();
+  const std::string doc =
+      all ? setting.doc : fmt::format("{} Rules: {}.", setting.doc, join(setting.rules(), ", "));
+  const auto number = setting.number;
+  const auto flag = setting.flag;
+  Field* field = nullptr;
+  if (flag != nullptr) {
+    field = &s->value<O>(
+        setting.name, [flag](O & o) -> auto& { return o.*flag; }, doc);
+  } else if (number != nullptr) {
+    field = &s->value<O>(
+        setting.name, [number](O & o) -> auto& { return o.*number; }, doc);
+  } else {
+    field = &s->value<O>(
+        setting.name, [](O & o) -> auto& { return o.lr; }, doc);
+  }
+  field->tried_as(tried_for(setting.name));
+  if (flag == nullptr) field->between(setting.min, setting.max);
+  field->spec.min_open = setting.min_open;
+  field->spec.max_open = setting.max_open;
+  if (setting.name != "lr") field->defaults_to(setting.defaults());
+}
+
 Section make_optimizer_section() {
   using O = OptimizerOptions;
   Section s;
-  s.doc = "An update rule and its settings; a rule ignores the settings of other rules.";
+  s.doc =
+      "An update rule and its settings (docs/using/optimizers.md); a setting that the rule does "
+      "not use is refused.";
   s.value<O>(
        "rule", [](O & o) -> auto& { return o.rule; }, "Update rule.")
       .one_of(optimizer_rules())
       .tried_as({"name", "type", "optimizer", "algorithm"});
-  s.value<O>(
-       "lr", [](O & o) -> auto& { return o.lr; }, "Learning rate.")
-      .above(0, 1000)
-      .tried_as({"learning_rate", "step_size", "eta", "alpha"});
-  s.value<O>(
-       "initial_accumulator", [](O & o) -> auto& { return o.initial_accumulator; },
-       "adagrad: where the sum of squared gradients starts.")
-      .between(0, 1e6);
-  s.value<O>(
-       "epsilon", [](O & o) -> auto& { return o.epsilon; },
-       "adagrad, adam: added to the root, against division by zero.")
-      .above(0, 1)
-      .tried_as({"eps"});
-  s.value<O>(
-       "beta1", [](O & o) -> auto& { return o.beta1; }, "adam: decay of the mean gradient.")
-      .below(0, 1);
-  s.value<O>(
-       "beta2", [](O & o) -> auto& { return o.beta2; }, "adam: decay of the mean squared gradient.")
-      .below(0, 1);
+  for (const OptimizerSetting& setting : optimizer_settings()) add_optimizer_setting(&s, setting);
   return s;
 }
 
@@ -80,13 +109,55 @@ Section make_pass_section() {
   return s;
 }
 
+Section make_slot_section() {
+  using S = SlotOptions;
+  Section s;
+  s.doc = "A sparse feature: any number of keys in each line, written NAME:KEY.";
+  s.value<S>(
+       "name", [](S & o) -> auto& { return o.name; }, "Name, as the lines write it.")
+      .a_name()
+      .needed();
+  s.value<S>(
+       "keys", [](S & o) -> auto& { return o.keys; },
+       "Slots with the same word here share their keys, and so their rows.")
+      .a_name()
+      .tried_as({"shared", "share", "space"})
+      .defaults_to("the slot's name");
+  return s;
+}
+
 Section make_data_section() {
   using D = JobDraft;
   Section s;
   s.doc = "What is read and how it is cut into batches.";
   s.value<D>(
        "format", [](D & d) -> auto& { return d.job.data.format; }, "Format of the files.")
-      .one_of({"criteo_tsv"});
+      .one_of({"criteo_tsv", "feasign"});
+  static const Section slot = make_slot_section();
+  s.list<D>(
+       "slots", &slot, [](D & d) -> auto& { return d.job.data.slots; },
+       "feasign: the sparse features of the lines.")
+      .defaults_to("none");
+  s.value<D>(
+       "dense", [](D & d) -> auto& { return d.job.data.dense; },
+       "feasign: names of the dense features (numbers) of the lines.")
+      .a_name()
+      .tried_as({"floats", "dense_slots", "numbers"})
+      .defaults_to("none");
+  s.value<D>(
+       "labels", [](D & d) -> auto& { return d.job.data.labels; },
+       "feasign: names of the labels, in the order of the line; layers use them as inputs.")
+      .a_name()
+      .not_empty()
+      .tried_as({"label", "targets", "tasks"});
+  s.value<D>(
+      "weights", [](D & d) -> auto& { return d.job.data.weights; },
+      "feasign: whether examples have weights (w=); layers use them as the input `weight`.");
+  s.value<D>(
+       "group", [](D & d) -> auto& { return d.job.data.group; },
+       "feasign: slot whose first key says whose example it is, for metrics by group; sid: the "
+       "session of the line.")
+      .defaults_to("none");
   s.value<D>(
        "train", [](D & d) -> auto& { return d.train; },
        "Files to train on, as one pass; globs (*, ?, [..]) are expanded. Relative paths "
@@ -119,7 +190,7 @@ Section make_data_section() {
 
 Section make_model_section() {
   Section s;
-  s.doc = "The model as a list of layers; exactly one of them is a loss.";
+  s.doc = "The model as a list of layers; at least one of them is a loss.";
   s.value<JobDraft>(
        "layers", [](JobDraft & d) -> auto& { return d.job.layers; },
        "Operators in the order of their use.")
@@ -171,6 +242,41 @@ Section make_workers_change_section() {
        "to the new one; 0: at once.")
       .between(0, 1'000'000'000)
       .tried_as({"warmup", "warm_up", "warmup_steps"});
+  return s;
+}
+
+Section make_lr_schedule_section() {
+  using L = LrScheduleOptions;
+  Section s;
+  s.doc =
+      "How all learning rates change in the course of the run: a factor of each batch, by the "
+      "number of batches before it (docs/using/optimizers.md).";
+  s.value<L>(
+       "kind", [](L & l) -> auto& { return l.kind; }, "Shape of the decay after the warm-up.")
+      .one_of(lr_schedule_kinds())
+      .tried_as({"type", "name", "policy", "decay"});
+  s.value<L>(
+       "warmup_batches", [](L & l) -> auto& { return l.warmup_batches; },
+       "Batches over which the rates rise from near 0 in a straight line.")
+      .between(0, 4'000'000'000)
+      .tried_as({"warmup", "warm_up", "warmup_steps"});
+  s.value<L>(
+       "batches", [](L & l) -> auto& { return l.batches; },
+       "linear, cosine: batches from the warm-up to the end of the decay; exponential, step: "
+       "batches after which the rates are multiplied by `rate`.")
+      .between(0, 4'000'000'000)
+      .defaults_to("none: needed where it is used")
+      .tried_as({"steps", "total_steps", "decay_steps", "every"});
+  s.value<L>(
+       "rate", [](L & l) -> auto& { return l.rate; },
+       "exponential, step: factor of every `batches` batches.")
+      .above(0, 1)
+      .tried_as({"gamma", "decay_rate"});
+  s.value<L>(
+       "end", [](L & l) -> auto& { return l.end; },
+       "All but constant: the factor never falls below it.")
+      .between(0, 1)
+      .tried_as({"min", "final", "end_lr"});
   return s;
 }
 
@@ -266,6 +372,7 @@ Section make_job_section() {
   static const Section model = make_model_section();
   static const Section optimizer = make_optimizer_section();
   static const Section checkpoint = make_checkpoint_section();
+  static const Section lr_schedule = make_lr_schedule_section();
   static const Section workers_change = make_workers_change_section();
   const auto whole = [](D & d) -> auto& {
     return d;
@@ -292,6 +399,10 @@ Section make_job_section() {
       .between(0, 1)
       .tried_as({"max_skipped", "skip_max", "bad_batches"});
   s.map<D>(
+       "lr_schedule", &lr_schedule, [](D & d) -> auto& { return d.job.lr_schedule; },
+       "How the learning rates change in the course of the run.")
+      .tried_as({"schedule", "lr_decay", "learning_rate_schedule"});
+  s.map<D>(
        "on_workers_change", &workers_change, [](D & d) -> auto& { return d.job.on_workers_change; },
        "What becomes of the learning rate when workers come or go.")
       .tried_as({"elastic", "scaling", "workers_change"});
@@ -305,8 +416,10 @@ const Section& job_section() {
   return section;
 }
 
-const std::vector<std::string>& model_sources() {
-  static const std::vector<std::string> sources = {"dense", "label"};
+std::vector<std::string> model_sources(const DataOptions& data) {
+  std::vector<std::string> sources = {"dense"};
+  sources.insert(sources.end(), data.labels.begin(), data.labels.end());
+  if (data.weights) sources.emplace_back("weight");
   return sources;
 }
 

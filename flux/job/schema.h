@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -25,8 +26,9 @@ struct JobDraft {
 };
 
 // Where the value of a field is kept.
-using Slot = std::variant<std::string*, uint32_t*, uint64_t*, float*, double*, bool*,
-                          std::vector<std::string>*, std::vector<NodeSpec>*, void*>;
+using Slot =
+    std::variant<std::string*, uint32_t*, uint64_t*, float*, double*, bool*, std::optional<float>*,
+                 std::optional<bool>*, std::vector<std::string>*, std::vector<NodeSpec>*, void*>;
 
 struct Section;
 
@@ -100,6 +102,8 @@ struct Section {
   static void set_type(Field* field, float);
   static void set_type(Field* field, double);
   static void set_type(Field* field, bool);
+  static void set_type(Field* field, const std::optional<float>&);
+  static void set_type(Field* field, const std::optional<bool>&);
   static void set_type(Field* field, const std::vector<std::string>&);
   static void set_type(Field* field, const std::vector<NodeSpec>&);
 };
@@ -107,8 +111,8 @@ struct Section {
 // The whole file; its object is a JobDraft.
 const Section& job_section();
 
-// Names reserved for what the data offers to a model.
-const std::vector<std::string>& model_sources();
+// Names of what the data offers to a model.
+std::vector<std::string> model_sources(const DataOptions& data);
 
 void store(const Value& value, const Slot& slot);
 // The default of a value field as YAML writes it, read from a default object; "" if it has no

@@ -1,5 +1,7 @@
 #include "flux/job/validate.h"
 
+#include <algorithm>
+
 #include "flux/base/text.h"
 #include "flux/job/layers.h"
 
@@ -44,7 +46,8 @@ void read_map(const YamlEntry& entry, const Field& field, void* object, Problems
 
 void read_field(const YamlEntry& entry, const Field& field, void* object, Problems* problems) {
   if (field.layers) {
-    read_layers(entry.value, std::get<std::vector<NodeSpec>*>(field.slot(object)), problems);
+    read_layers(entry.value, model_sources(static_cast<const JobDraft*>(object)->job.data),
+                std::get<std::vector<NodeSpec>*>(field.slot(object)), problems);
   } else if (field.is_list()) {
     read_list(entry, field, object, problems);
   } else if (field.section != nullptr) {
@@ -52,6 +55,13 @@ void read_field(const YamlEntry& entry, const Field& field, void* object, Proble
   } else if (const auto value = read_value(entry.value, field.name, field.spec, problems)) {
     store(*value, field.slot(object));
   }
+}
+
+// The layers use names that the data section declares, so they are read last.
+bool has_layers(const Field* field) {
+  return field != nullptr && field->section != nullptr &&
+         std::any_of(field->section->fields.begin(), field->section->fields.end(),
+                     [](const Field& inner) { return inner.layers; });
 }
 
 }  // namespace
@@ -74,7 +84,7 @@ void add_unknown_field(const YamlEntry& entry, const std::vector<std::string>& n
 void read_section(const YamlNode& map, const Section& section, void* object, Problems* problems) {
   for (const YamlEntry& entry : map.entries) {
     if (const Field* field = section.find(entry.name)) {
-      read_field(entry, *field, object, problems);
+      if (!has_layers(field)) read_field(entry, *field, object, problems);
       continue;
     }
     std::vector<std::pair<std::string, std::string>> also;
@@ -82,6 +92,10 @@ void read_section(const YamlNode& map, const Section& section, void* object, Pro
       for (const std::string& tried : field.also) also.emplace_back(tried, field.name);
     }
     add_unknown_field(entry, section.names(), also, problems);
+  }
+  for (const YamlEntry& entry : map.entries) {
+    const Field* field = section.find(entry.name);
+    if (has_layers(field)) read_field(entry, *field, object, problems);
   }
   for (const Field& field : section.fields) {
     if (field.required && map.find(field.name) == nullptr) {

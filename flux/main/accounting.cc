@@ -37,11 +37,9 @@ Accounting account(const JobTotals& totals, std::span<const ClosedPass> passes, 
   }
   if (key_per_example) {
     account_by_key(totals, &sum);
-  } else {
+  } else if (slots > 0) {
     const uint64_t least = (sum.expected - sum.skipped) * slots;
-    const auto examples = [&](int64_t n) {
-      return (static_cast<uint64_t>(n) + slots - 1) / std::max(1U, slots);
-    };
+    const auto examples = [&](int64_t n) { return (static_cast<uint64_t>(n) + slots - 1) / slots; };
     // A row's counter has 32 bits and may wrap; sums stay right modulo 2^32, so differences up to
     // 2^31 are seen as they are.
     for (const uint64_t found : totals.occurrences) {

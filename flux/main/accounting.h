@@ -1,9 +1,10 @@
 // Accounting: what became of every example, from the integer counters in the tables.
 //
 // Each row counts the occurrences of its key that were ever applied to it. Their sum must be
-// (examples x sparse features); with one key per example, each key's count says exactly which
-// example was lost or doubled. The ledger is not asked: this is what checks the ledger.
-// Pure; not while training.
+// (examples x sparse features) where each feature has one key (`slots` is 0 where it may have any
+// number: then only dense counters speak); with one key per example, each key's count says exactly
+// which example was lost or doubled. The ledger is not asked: this is what checks the ledger. Pure;
+// not while training.
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,7 @@ Result<Job> load_checked_job(const JobArguments& arguments) {
   if (arguments.threads >= 0) overrides.push_back({"threads", std::to_string(arguments.threads)});
   FLUX_ASSIGN_OR_RETURN(Job job, load_job(arguments.job, overrides));
   // The whole model is checked before anything starts.
-  const FeatureCounts features = feature_counts(job.data);
-  FLUX_ASSIGN_OR_RETURN(const auto graph, build_graph(job, features.slots, features.dense));
+  FLUX_ASSIGN_OR_RETURN(const auto graph, build_graph(job, features_of(job.data)));
   (void)graph;
   return job;
 }

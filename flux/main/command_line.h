@@ -21,7 +21,7 @@ struct Arguments {
   JobArguments check;
   EvalArguments eval;
   PredictArguments predict;
-  std::string inspect_path;
+  std::string inspect_path, model;
   bool verify = false;
   GraphArguments graph;
   std::string shell, man_of;

@@ -69,6 +69,10 @@ void add_model_commands(CLI::App* app, Arguments* a, int* exit_code) {
   CLI::App* schema = app->add_subcommand("schema", "print the JSON Schema of job files");
   schema->callback([=] { *exit_code = schema_command(); });
 
+  CLI::App* models = app->add_subcommand("models", "list ready-made models, or print one");
+  models->add_option("name", a->model, "the one to print");
+  models->callback([=] { *exit_code = models_command(a->model); });
+
   CLI::App* eval = app->add_subcommand("eval", "evaluate the newest checkpoint on data.test");
   add_job_options(eval, &a->eval.job);
   add_threads(eval, &a->eval.job);

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "flux/data/made_truth.h"
 #include "flux/main/command_line.h"
 #include "flux/main/command_table.h"
 #include "flux/main/completion.h"
@@ -107,20 +108,31 @@ void add_drill(CLI::App* app, Arguments* a, int* exit_code) {
   drill->callback([=] { *exit_code = drill_command(*to); });
 }
 
+void add_gen_options(CLI::App* command, Arguments* a) {
+  command->add_option("--examples", a->gen.examples, "lines")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+  command->add_option("--seed", a->gen.seed, "another seed, other examples of the same truth");
+  command->add_option("--truth-seed", a->gen.truth_seed, "seed of the hidden truth");
+  command->add_option("--threads", a->gen.threads, "threads (0: one per core)")
+      ->check(CLI::Range(0U, 1024U));
+  command->add_option("--out", a->gen.out, "file to write")->required();
+}
+
 void add_data(CLI::App* app, Arguments* a, int* exit_code) {
   CLI::App* data = app->add_subcommand("data", "make data");
   data->require_subcommand(1);
   CLI::App* gen = data->add_subcommand("gen", "generate data with a known truth");
   gen->require_subcommand(1);
   CLI::App* criteo = gen->add_subcommand("criteo", "Criteo-like TSV (plain or .gz)");
-  criteo->add_option("--examples", a->gen.examples, "lines")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
-  criteo->add_option("--seed", a->gen.seed, "another seed, other examples of the same truth");
-  criteo->add_option("--truth-seed", a->gen.truth_seed, "seed of the hidden truth");
-  criteo->add_option("--threads", a->gen.threads, "threads (0: one per core)")
-      ->check(CLI::Range(0U, 1024U));
-  criteo->add_option("--out", a->gen.out, "file to write")->required();
+  add_gen_options(criteo, a);
   criteo->callback([=] { *exit_code = gen_criteo_command(a->gen); });
+  CLI::App* feasign = gen->add_subcommand("feasign", "feasign lines of a kind (plain or .gz)");
+  std::string kinds = "what the data rewards:";
+  for (const std::string& kind : made_truth_kinds())
+    kinds += fmt::format("\n{}: {}", kind, made_truth_doc(kind));
+  feasign->add_option("--kind", a->gen.kind, kinds)->required();
+  add_gen_options(feasign, a);
+  feasign->callback([=] { *exit_code = gen_feasign_command(a->gen); });
 }
 
 // "5..100", "5".

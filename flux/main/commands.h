@@ -168,6 +168,7 @@ struct PredictArguments {
 };
 
 struct GenArguments {
+  std::string kind;  // of feasign lines
   uint64_t examples = 1'000'000;
   uint64_t seed = 1;
   uint64_t truth_seed = 12345;
@@ -207,6 +208,9 @@ int scale_command(const ScaleArguments& arguments);
 int move_command(const MoveArguments& arguments);
 int certs_command(const CertsArguments& arguments);
 int gen_criteo_command(const GenArguments& arguments);
+int gen_feasign_command(const GenArguments& arguments);
+// Lists the ready-made models, or prints the one of this name.
+int models_command(const std::string& name);
 
 // Simulated clusters from seeds (testing/cluster_sim.h).
 int sim_command(const SimArguments& arguments);

@@ -1,16 +1,58 @@
 // flux data gen: made data with a known truth.
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <thread>
 
 #include <unistd.h>
 
 #include "flux/base/text.h"
 #include "flux/data/criteo_gen.h"
+#include "flux/data/feasign_gen.h"
 #include "flux/main/commands.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
+
+namespace {
+
+unsigned threads_of(const GenArguments& arguments) {
+  return arguments.threads == 0 ? std::max(1U, std::thread::hardware_concurrency())
+                                : arguments.threads;
+}
+
+// Shows how far it is, on a terminal.
+class GenProgress {
+ public:
+  explicit GenProgress(uint64_t examples) : examples_(examples) {}
+  ~GenProgress() {
+    if (terminal_) fmt::print(stderr, "\r\033[K");
+  }
+  GenProgress(const GenProgress&) = delete;
+  GenProgress& operator=(const GenProgress&) = delete;
+  std::function<void(uint64_t)> show() const {
+    return [this](uint64_t done) {
+      if (terminal_)
+        fmt::print(stderr, "\r{} of {} examples", with_commas(done), with_commas(examples_));
+    };
+  }
+
+ private:
+  const uint64_t examples_;
+  const bool terminal_ = ::isatty(STDERR_FILENO) != 0;
+};
+
+Result<CriteoGenReport> generate(const GenArguments& arguments, const CriteoGenOptions& options) {
+  const GenProgress progress(options.examples);
+  return generate_criteo(options, arguments.out, threads_of(arguments), progress.show());
+}
+
+Result<FeasignGenReport> generate(const GenArguments& arguments, const FeasignGenOptions& options) {
+  const GenProgress progress(options.examples);
+  return generate_feasign(options, arguments.out, threads_of(arguments), progress.show());
+}
+
+}  // namespace
 
 int gen_criteo_command(const GenArguments& arguments) {
   CriteoGenOptions options;
@@ -19,20 +61,25 @@ int gen_criteo_command(const GenArguments& arguments) {
   options.truth_seed = arguments.truth_seed;
   const Status folder = make_folders(parent_folder(arguments.out));
   if (!folder.is_ok()) return report(folder);
-  const unsigned threads = arguments.threads == 0
-                               ? std::max(1U, std::thread::hardware_concurrency())
-                               : arguments.threads;
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  const auto progress = [&](uint64_t done) {
-    if (terminal)
-      fmt::print(stderr, "\r{} of {} examples", with_commas(done), with_commas(options.examples));
-  };
-  const auto made = generate_criteo(options, arguments.out, threads, progress);
-  if (terminal) fmt::print(stderr, "\r\033[K");
+  const auto made = generate(arguments, options);
   if (!made.is_ok()) return report(made.status());
   fmt::print("{}: {} examples, CTR {:.4f}, AUC of the hidden truth {:.4f}, {} distinct ids\n",
              arguments.out, with_commas(made.value().examples), made.value().ctr,
              made.value().oracle_auc, with_commas(made.value().distinct_ids));
+  return 0;
+}
+
+int gen_feasign_command(const GenArguments& arguments) {
+  const FeasignGenOptions options{arguments.kind, arguments.examples, arguments.seed,
+                                  arguments.truth_seed};
+  const Status folder = make_folders(parent_folder(arguments.out));
+  if (!folder.is_ok()) return report(folder);
+  const auto made = generate(arguments, options);
+  if (!made.is_ok()) return report(made.status());
+  fmt::print("{}: {} examples\n", arguments.out, with_commas(made.value().examples));
+  for (const FeasignGenReport::Label& label : made.value().labels)
+    fmt::print("  {}: {:.4f} are 1, AUC of the hidden truth {:.4f}\n", label.name, label.share,
+               label.oracle_auc);
   return 0;
 }
 

@@ -25,8 +25,10 @@ namespace {
 // Predictions as text, to a file put aside until it is whole, or in place to a pipe or device.
 class PredictionFile {
  public:
-  explicit PredictionFile(const std::string& named)
-      : path_(resolve_links(named)),
+  // A line for each example, with a column for each head of the model.
+  PredictionFile(const std::string& named, size_t heads)
+      : heads_(heads),
+        path_(resolve_links(named)),
         in_place_(named == "-" || is_special_file(path_)),
         aside_(in_place_ ? path_ : path_ + std::string(kTemporarySuffix)) {
     file_ = named == "-" ? stdout : std::fopen(aside_.c_str(), "w");
@@ -35,7 +37,9 @@ class PredictionFile {
   Status status() const { return failure_; }
   Status write(std::span<const float> predictions) {
     std::string text;
-    for (const float p : predictions) fmt::format_to(std::back_inserter(text), "{:.6f}\n", p);
+    for (size_t i = 0; i < predictions.size(); ++i)
+      fmt::format_to(std::back_inserter(text), "{:.6f}{}", predictions[i],
+                     (i + 1) % heads_ == 0 ? '\n' : '\t');
     if (std::fwrite(text.data(), 1, text.size(), file_) != text.size())
       failure_ = errno_status("cannot write " + path_, errno);
     return failure_;
@@ -54,6 +58,7 @@ class PredictionFile {
   }
 
  private:
+  size_t heads_;
   std::string path_;
   bool in_place_;
   std::string aside_;
@@ -73,7 +78,7 @@ Status predict(const PredictArguments& arguments) {
   if (input.empty()) return invalid("nothing to predict: give --input FILE or data.test");
   if (is_folder(arguments.out)) return invalid("--out {}: it is a folder", arguments.out);
   FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job));
-  PredictionFile file(arguments.out);
+  PredictionFile file(arguments.out, model->role.graph->heads().size());
   FLUX_RETURN_IF_ERROR(file.status());
   const auto metrics =
       evaluate(*model, input, [&](std::span<const float> values) { return file.write(values); });
@@ -108,8 +113,7 @@ int report(const Status& status) {
 int check_command(const JobArguments& arguments) {
   const auto job = load_checked_job(arguments);
   if (!job.is_ok()) return report(job.status());
-  const FeatureCounts features = feature_counts(job.value().data);
-  const auto graph = build_graph(job.value(), features.slots, features.dense);
+  const auto graph = build_graph(job.value(), features_of(job.value().data));
   if (!graph.is_ok()) return report(graph.status());
   fmt::print("{}: good\n{}", arguments.job, graph.value()->to_text());
   return 0;

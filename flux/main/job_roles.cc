@@ -92,8 +92,7 @@ Result<Job> parse_spec(const JobSpec& spec) {
 Result<RoleJob> open_role_job(Job job) {
   RoleJob role;
   role.job = std::move(job);
-  const FeatureCounts features = feature_counts(role.job.data);
-  FLUX_ASSIGN_OR_RETURN(role.graph, build_graph(role.job, features.slots, features.dense));
+  FLUX_ASSIGN_OR_RETURN(role.graph, build_graph(role.job, features_of(role.job.data)));
   FLUX_RETURN_IF_ERROR(order_tables(&role));
   role.sparse_shards = role.job.shards == 0 ? kDefaultShards : role.job.shards;
   role.all_shards = role.sparse_shards + dense_shard_count(role.graph->parameter_count());
@@ -123,6 +122,11 @@ std::map<std::string, std::string> describe_model(const RoleJob& role) {
   model["data.dense_transform"] = job.data.dense_transform;
   model["data.key_per_example"] = job.data.key_per_example ? "true" : "false";
   model["dense_optimizer.rule"] = job.dense_optimizer.rule;
+  const std::vector<DenseRange> ranges = dense_ranges(job, *role.graph);
+  const bool one_rule = std::all_of(ranges.begin(), ranges.end(), [&](const DenseRange& range) {
+    return range.optimizer.rule == ranges[0].optimizer.rule && range.lr_scale == ranges[0].lr_scale;
+  });
+  if (!one_rule) model["dense_optimizer.ranges"] = to_string(ranges);
   for (const TableOptions& table : job.tables) {
     const std::string prefix = "tables." + table.name + ".";
     model[prefix + "dim"] = std::to_string(table.dim);
@@ -167,7 +171,8 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   plan.key_per_example = job.data.key_per_example;
   plan.skip_limit = job.skip_limit;
   plan.lr = job.on_workers_change;
-  plan.slots = feature_counts(job.data).slots;
+  const Features features = features_of(job.data);
+  plan.slots = features.many_keys ? 0 : features.slots;
   plan.has_test = !job.test.empty();
   const auto shared = std::make_shared<const Job>(job);
   // Before anything is removed or trained for hours: a mistyped file name.
@@ -209,6 +214,7 @@ Result<ServerOptions> server_options(const RoleJob& role, uint64_t incarnation, 
   options.shards = role.sparse_shards;
   options.tables = role.job.tables;
   options.dense_optimizer = role.job.dense_optimizer;
+  options.dense_ranges = dense_ranges(role.job, *role.graph);
   options.parameters = role.graph->parameter_count();
   options.incarnation = incarnation;
   options.epoch = epoch;

@@ -30,6 +30,7 @@ Result<WorkerSetup> make_worker_setup(const RoleJob& role, const JoinReply& repl
   WorkerSetup setup;
   setup.mode = job.mode;
   setup.deterministic = job.deterministic;
+  setup.lr_schedule = LrSchedule(job.lr_schedule);
   setup.lane.pull_ahead = job.deterministic ? 0 : job.pull_ahead;
   setup.lane.batch_max = job.data.batch_size;
   setup.lane.client.incarnation = reply.incarnation;

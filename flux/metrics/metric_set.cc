@@ -28,6 +28,7 @@ Status MetricSet::add(uint32_t examples, double loss_sum, std::span<const KeyedB
   if (keys > kScoredKeysMax)
     return invalid("metrics of {} heads and slices, at most {}", keys, kScoredKeysMax);
   for (const KeyedBatch& one : batches) {
+    know_head(one.key.head);
     by_key_[one.key].add(one.batch);
     records_ += one.batch.predictions.size();
   }
@@ -39,10 +40,15 @@ Status MetricSet::add(uint32_t examples, double loss_sum, std::span<const KeyedB
 
 void MetricSet::merge(const MetricSet& other) {
   for (const auto& [key, accumulator] : other.by_key_) by_key_[key].merge(accumulator);
+  for (const std::string& head : other.heads_) know_head(head);
   examples_ += other.examples_;
   records_ += other.records_;
   loss_.merge(other.loss_);
   keep_bound();
+}
+
+void MetricSet::know_head(const std::string& head) {
+  if (std::find(heads_.begin(), heads_.end(), head) == heads_.end()) heads_.push_back(head);
 }
 
 void MetricSet::keep_bound() {
@@ -54,8 +60,9 @@ MetricReport MetricSet::report() const {
   MetricReport out;
   out.examples = examples_;
   out.loss = examples_ > 0 ? loss_.value() / static_cast<double>(examples_) : 0;
-  for (const auto& [key, accumulator] : by_key_)
-    out.rows.push_back({key, accumulator.values(options_)});
+  for (const std::string& head : heads_)
+    for (const auto& [key, accumulator] : by_key_)
+      if (key.head == head) out.rows.push_back({key, accumulator.values(options_)});
   return out;
 }
 

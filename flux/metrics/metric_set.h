@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "flux/base/status.h"
 #include "flux/metrics/accumulator.h"
@@ -45,12 +46,14 @@ class MetricSet {
 
  private:
   void keep_bound();
+  void know_head(const std::string& head);
 
   MetricOptions options_;
   uint64_t examples_ = 0;
   uint64_t records_ = 0;  // over all keys
   ExactSum loss_;
   std::map<MetricKey, MetricAccumulator> by_key_;
+  std::vector<std::string> heads_;  // in the order in which every batch names them
 };
 
 }  // namespace flux

@@ -260,6 +260,22 @@ TEST(ScoredBytes, NonsenseIsRefusedWhole) {
   EXPECT_TRUE(set.report().rows.empty());
 }
 
+TEST(MetricSet, HeadsKeepTheOrderOfTheNetwork) {
+  const Data data = make(10, 1, false, false);
+  const KeyedBatch heads[] = {{{"click", ""}, data.all()},
+                              {{"buy", ""}, data.all()},
+                              {{"buy", "slot=1"}, data.slice(0, 5)}};
+  MetricSet one, sum;
+  ASSERT_TRUE(one.add(10, 0, heads).is_ok());
+  sum.merge(one);
+  const MetricReport report = sum.report();
+  ASSERT_EQ(report.rows.size(), 3U);
+  EXPECT_EQ(report.rows[0].key.head, "click");
+  EXPECT_EQ(report.rows[1].key.head, "buy");
+  EXPECT_EQ(report.rows[2].key.slice, "slot=1");
+  EXPECT_EQ(report.whole(), &report.rows[0].values);
+}
+
 TEST(MetricSet, TooManySlicesAreRefused) {
   const Data data = make(1, 1, false, false);
   MetricSet set;

@@ -48,7 +48,7 @@ struct MetricReport {
   };
   uint64_t examples = 0;
   double loss = 0;        // mean of what the network minimises
-  std::vector<Row> rows;  // by key; the first is the whole if there is one head
+  std::vector<Row> rows;  // head after head as the network has them, each with its slices
 
   // Of the first head over all examples; nullptr: nothing was evaluated.
   const MetricValues* whole() const;

@@ -1,4 +1,5 @@
 // The native CPU engine behind Net: kernels in graph order, then in reverse.
+#include <algorithm>
 #include <cstring>
 #include <ctime>
 
@@ -49,7 +50,8 @@ class CpuNet : public Net {
   CpuNet(std::shared_ptr<const Graph> graph, const NetOptions& options)
       : graph_(std::move(graph)),
         options_(options),
-        plan_(*graph_, options.precision, options.batch_max, memory_) {}
+        plan_(*graph_, options.precision, options.batch_max, memory_),
+        loss_sums_(graph_->heads().size()) {}
 
   Status make_kernels() {
     for (size_t i = 0; i < graph_->nodes().size(); ++i) {
@@ -79,26 +81,29 @@ class CpuNet : public Net {
       clear(input, gradients);
       return 0;
     }
-    Step step{&input, input.batch, gradients, predictions, 0};
+    Step step{&input, input.batch, gradients, predictions, loss_sums_.data()};
+    if (only_counts_) gradients->parameters[0] = 0;
     forward(step);
     for (size_t i = kernels_.size(); i-- > 0;) {
       if (!graph_->nodes()[i].trainable) continue;
       const Timed timed(options_.profile ? &times_[i].backward_s : nullptr);
       kernels_[i]->backward(step);
     }
-    return step.loss_sum;
+    return weighted_loss();
   }
 
   double predict(const NetInput& input, float* predictions) override {
     check(input);
-    Step step{&input, input.batch, nullptr, predictions, 0};
+    Step step{&input, input.batch, nullptr, predictions, loss_sums_.data()};
     if (input.batch > 0) forward(step);
-    return step.loss_sum;
+    return weighted_loss();
   }
+  std::span<const double> head_losses() const override { return loss_sums_; }
 
  private:
-  void check(const NetInput& input) const {
+  void check(const NetInput& input) {
     stay_single_threaded();
+    std::fill(loss_sums_.begin(), loss_sums_.end(), 0.0);
     FLUX_CHECK(input.batch <= options_.batch_max, "batch of {} examples, compiled for {}",
                input.batch, options_.batch_max);
     FLUX_CHECK(input.tables.size() == graph_->tables().size(), "{} tables given, {} in the graph",
@@ -111,6 +116,12 @@ class CpuNet : public Net {
       std::memset(gradients->tables[t], 0, input.tables[t].row_count * dim * sizeof(float));
     }
   }
+  double weighted_loss() const {
+    double sum = 0;
+    for (size_t h = 0; h < loss_sums_.size(); ++h)
+      sum += static_cast<double>(graph_->heads()[h].weight) * loss_sums_[h];
+    return sum;
+  }
   void forward(Step& step) {
     for (size_t i = 0; i < kernels_.size(); ++i) {
       const Timed timed(options_.profile ? &times_[i].forward_s : nullptr);
@@ -122,6 +133,11 @@ class CpuNet : public Net {
   NetOptions options_;
   NetMemory memory_;
   Plan plan_;
+  // The only parameter belongs to no node; see Graph::parameters().
+  const bool only_counts_ = graph_->parameter_count() == 1 &&
+                            std::none_of(graph_->nodes().begin(), graph_->nodes().end(),
+                                         [](const Node& node) { return !node.parameters.empty(); });
+  std::vector<double> loss_sums_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<NodeTime> times_;
 };

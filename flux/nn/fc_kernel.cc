@@ -108,10 +108,7 @@ class FcKernel : public FcBase {
     shape.dx_mask = in_.mask_relu;
     shape.relu = activation_ == Activation::kRelu;
     shape.batch_max = args.batch_max;
-    products_ = make_avx512_products(shape, args.memory);
-    if (products_ == nullptr) {
-      FLUX_ASSIGN_OR_RETURN(products_, make_onednn_products(shape, args.memory));
-    }
+    FLUX_ASSIGN_OR_RETURN(products_, make_products(shape, args.memory));
     return Status::ok();
   }
   void set_parameters(const float* flat) override {
@@ -172,7 +169,7 @@ class FcDotKernel : public FcBase {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> make_fc_kernel(const KernelArgs& args) {
-  if (args.node.width == 1) return std::unique_ptr<Kernel>(new FcDotKernel(args));
+  if (args.output.width == 1) return std::unique_ptr<Kernel>(new FcDotKernel(args));
   auto kernel = std::make_unique<FcKernel>(args);
   FLUX_RETURN_IF_ERROR(kernel->make(args));
   return std::unique_ptr<Kernel>(std::move(kernel));

@@ -38,5 +38,7 @@ class FcProducts {
 Result<std::unique_ptr<FcProducts>> make_onednn_products(const FcShape& shape, NetMemory& memory);
 // Null where the CPU lacks what it needs.
 std::unique_ptr<FcProducts> make_avx512_products(const FcShape& shape, NetMemory& memory);
+// The best that this CPU has.
+Result<std::unique_ptr<FcProducts>> make_products(const FcShape& shape, NetMemory& memory);
 
 }  // namespace flux

@@ -7,7 +7,9 @@
 #include "flux/base/hash.h"
 #include "flux/base/text.h"
 #include "flux/nn/attributes.h"
+#include "flux/nn/initial_values.h"
 #include "flux/nn/operator.h"
+#include "flux/nn/parameter_attrs.h"
 
 namespace flux {
 
@@ -16,6 +18,7 @@ struct Graph::Impl {
   std::vector<Node> nodes;
   std::vector<Parameter> parameters;
   std::vector<std::string> tables;
+  std::vector<Head> heads;
   size_t parameter_count = 0;
 };
 
@@ -37,54 +40,85 @@ const ModelInputs& Graph::inputs() const {
 const std::vector<Node>& Graph::nodes() const {
   return impl_->nodes;
 }
+const std::vector<Head>& Graph::heads() const {
+  return impl_->heads;
+}
 
 std::vector<float> Graph::initial_parameters(uint64_t seed) const {
   std::vector<float> flat(parameter_count());
-  for (const Parameter& p : parameters()) {
-    const uint64_t key = hash_bytes(p.name);
-    for (size_t i = 0; i < p.size; ++i)
-      flat[p.offset + i] = (2.0F * hash_uniform(key, seed, i) - 1.0F) * p.init_range;
-  }
+  for (const Parameter& p : parameters())
+    fill_initial(p, seed, std::span(flat).subspan(p.offset, p.size));
   return flat;
 }
+
+std::vector<FlatRange> Graph::summaries() const {
+  std::vector<FlatRange> ranges;
+  for (const Parameter& p : parameters())
+    if (p.update == UpdateKind::kSummary) ranges.push_back({p.offset, p.offset + p.size});
+  return ranges;
+}
+
+namespace {
+// An attribute that a later version adds changes no text (and no hash) of a model without it.
+bool is_default(const OperatorDef& def, const std::string& key, const AttrValue& value) {
+  return std::any_of(def.info.attrs.begin(), def.info.attrs.end(), [&](const AttrSpec& spec) {
+    return spec.name == key && !spec.required && spec.default_value == value;
+  });
+}
+}  // namespace
 
 std::string Graph::to_text() const {
   std::string text;
   for (const Node& node : nodes()) {
     std::vector<std::string> attrs, inputs;
     for (const auto& [key, value] : node.attrs)
-      attrs.push_back(fmt::format("{}={}", key, attr_text(value)));
+      if (!is_default(*node.def, key, value))
+        attrs.push_back(fmt::format("{}={}", key, attr_text(value)));
     for (uint32_t i : node.inputs) inputs.push_back(nodes()[i].name);
     text += fmt::format("{} = {}({})", node.name, node.op, join(inputs, ", "));
     if (!attrs.empty()) text += fmt::format(" {{{}}}", join(attrs, ", "));
-    text += fmt::format(" -> [B,{}]", node.width);
+    text += " -> " + node.shape();
     for (uint32_t i : node.parameters) {
       const Parameter& p = parameters()[i];
       text += fmt::format(" {}[{}]@{}", p.name, fmt::join(p.shape, ","), p.offset);
+      if (p.update == UpdateKind::kSummary) text += " summary";
     }
     text += "\n";
   }
   return text;
 }
 
+namespace {
+std::string settings_text(const Parameter& p) {
+  std::string text = fmt::format("{}~{}", p.name, p.init.value);
+  if (p.init.kind != InitKind::kUniform)
+    text += fmt::format(" init {}", static_cast<int>(p.init.kind));
+  if (p.update == UpdateKind::kSummary) text += fmt::format(" decay {}", p.decay);
+  if (p.lr_scale != 1) text += fmt::format(" lr x{}", p.lr_scale);
+  return text + "\n";
+}
+}  // namespace
+
 uint64_t Graph::hash() const {
   std::string text = to_text();
   text += fmt::format("slots={} dense={}\n", inputs().slots, inputs().dense);
+  if (!inputs().slot_names.empty() || inputs().many_keys)
+    text += fmt::format("slots={} many={}\n", join(inputs().slot_names, ","), inputs().many_keys);
   for (const std::string& table : tables())
     text += fmt::format("{}={}\n", table, inputs().tables.at(table));
-  for (const Parameter& p : parameters()) text += fmt::format("{}~{}\n", p.name, p.init_range);
+  for (const Parameter& p : parameters()) text += settings_text(p);
   return hash_bytes(text);
 }
 
-void InferContext::add_parameter(const std::string& name, std::vector<int64_t> shape,
-                                 float init_range) {
+Parameter& InferContext::add_parameter(const std::string& name, std::vector<int64_t> shape,
+                                       float init_range) {
   Parameter p;
   p.name = fmt::format("{}.{}", node.name, name);
   p.size = 1;
   for (int64_t n : shape) p.size *= static_cast<size_t>(n);
   p.shape = std::move(shape);
-  p.init_range = init_range;
-  parameters.push_back(std::move(p));
+  p.init.value = init_range;
+  return parameters.emplace_back(std::move(p));
 }
 
 Status InferContext::fail(const std::string& what) const {
@@ -93,9 +127,29 @@ Status InferContext::fail(const std::string& what) const {
 
 std::string InferContext::shapes() const {
   std::vector<std::string> parts;
-  for (const Node* input : inputs)
-    parts.push_back(fmt::format("{}[B,{}]", input->name, input->width));
+  for (const Node* input : inputs) parts.push_back(input->name + input->shape());
   return join(parts, ", ");
+}
+
+std::string Node::shape() const {
+  return length == 1 ? fmt::format("[B,{}]", width) : fmt::format("[B,{},{}]", length, dim());
+}
+
+Result<std::vector<uint32_t>> InferContext::find_slots(
+    const std::vector<std::string>& names) const {
+  std::vector<uint32_t> found;
+  if (names.empty())
+    for (uint32_t s = 0; s < model.slots; ++s) found.push_back(s);
+  for (const std::string& name : names) {
+    const auto at = std::find(model.slot_names.begin(), model.slot_names.end(), name);
+    if (at == model.slot_names.end())
+      return fail(fmt::format("the data has no slot '{}'{}; slots: {}", name,
+                              did_you_mean(name, model.slot_names),
+                              model.slot_names.empty() ? "they have no names in this format"
+                                                       : join(model.slot_names, ", ")));
+    found.push_back(static_cast<uint32_t>(at - model.slot_names.begin()));
+  }
+  return found;
 }
 
 struct GraphBuilder::Impl {
@@ -103,24 +157,31 @@ struct GraphBuilder::Impl {
   std::vector<std::string> names;
 
   Graph::Impl& g() const { return *graph->impl_; }
-  void add_source(const std::string& name, uint32_t width) {
+  void add_source(const std::string& name, const char* op, uint32_t width, int64_t column = 0) {
     Node node;
-    node.name = node.op = name;
-    node.def = find_source(name);
+    node.name = name;
+    node.op = op;
+    node.def = find_source(op);
     node.width = width;
+    if (column > 0) node.attrs["column"] = column;
     names.push_back(name);
     g().nodes.push_back(std::move(node));
   }
   Status resolve_inputs(const NodeSpec& spec, Node& node) const;
   void commit(InferContext& context, Node node);
+  void find_heads() const;
+  void add_counter_if() const;
 };
 
 GraphBuilder::GraphBuilder(ModelInputs inputs) : impl_(std::make_unique<Impl>()) {
   impl_->graph = std::shared_ptr<Graph>(new Graph());
   const uint32_t dense = inputs.dense;
   impl_->g().inputs = std::move(inputs);
-  if (dense > 0) impl_->add_source("dense", dense);
-  impl_->add_source("label", 1);
+  if (dense > 0) impl_->add_source("dense", "dense", dense);
+  const ModelInputs& given = impl_->g().inputs;
+  for (size_t i = 0; i < given.labels.size(); ++i)
+    impl_->add_source(given.labels[i], "label", 1, static_cast<int64_t>(i));
+  if (given.weights) impl_->add_source("weight", "weight", 1);
 }
 GraphBuilder::~GraphBuilder() = default;
 
@@ -181,9 +242,11 @@ Status GraphBuilder::add(NodeSpec spec) {
   if (node.def == nullptr) {
     std::vector<std::string> known;
     for (const OperatorInfo& info : operator_infos()) known.push_back(info.name);
-    return invalid("{}unknown operator '{}'{}; known: {}", where, spec.op,
-                   did_you_mean(spec.op, known), join(known, ", "));
+    const std::string near = did_you_mean(spec.op, known);
+    return invalid("{}unknown operator '{}'{}", where, spec.op,
+                   near.empty() ? "; known: " + join(known, ", ") : near);
   }
+  const auto of_parameters = take_parameter_attributes(node.def->info.attrs, &spec.attrs);
   FLUX_ASSIGN_OR_RETURN(node.attrs, check_attributes(node.def->info.attrs, spec.attrs, where));
   FLUX_RETURN_IF_ERROR(impl_->resolve_inputs(spec, node));
   std::vector<const Node*> inputs;
@@ -191,30 +254,53 @@ Status GraphBuilder::add(NodeSpec spec) {
   InferContext context{impl_->g().inputs, inputs, node, {}, {}};
   FLUX_RETURN_IF_ERROR(node.def->infer(context));
   FLUX_CHECK(node.width > 0, "operator {} inferred no width", node.op);
+  FLUX_RETURN_IF_ERROR(apply_parameter_attributes(of_parameters, where, &context.parameters));
   impl_->commit(context, std::move(node));
   return Status::ok();
+}
+
+void GraphBuilder::Impl::find_heads() const {
+  const std::vector<Node>& nodes = g().nodes;
+  for (uint32_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = nodes[i];
+    if (!node.def->is_loss) continue;
+    Head head{node.name, i, -1, 1.0F};
+    if (node.def->label_input >= 0)
+      head.label = label_column(nodes[node.inputs[static_cast<size_t>(node.def->label_input)]]);
+    const auto weight = node.attrs.find(kLossWeight);
+    if (weight != node.attrs.end())
+      head.weight = static_cast<float>(std::get<double>(weight->second));
+    g().heads.push_back(std::move(head));
+  }
+}
+
+// Rows of data with any number of keys cannot tell how many examples they saw; the shard of a dense
+// parameter can.
+void GraphBuilder::Impl::add_counter_if() const {
+  if (!g().inputs.many_keys || g().parameter_count > 0) return;
+  Parameter counter;
+  counter.name = "examples.counter";
+  counter.shape = {1};
+  counter.size = 1;
+  g().parameters.push_back(std::move(counter));
+  g().parameter_count = 1;
 }
 
 Result<std::shared_ptr<const Graph>> GraphBuilder::finish() {
   const std::vector<Node>& nodes = impl_->g().nodes;
   std::vector<int> consumers(nodes.size(), 0);
-  std::vector<std::string> losses;
-  for (const Node& node : nodes) {
+  for (const Node& node : nodes)
     for (uint32_t i : node.inputs) ++consumers[i];
-    if (node.def->is_loss) losses.push_back(node.name);
-  }
-  if (losses.empty())
+  impl_->find_heads();
+  if (impl_->g().heads.empty())
     return invalid("the model has no loss; add one, e.g. a logistic_loss of the logit and 'label'");
-  if (losses.size() > 1)
-    return invalid("the model has {} losses ({}); keep exactly one", losses.size(),
-                   join(losses, ", "));
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];
     if (consumers[i] > 0 || node.def->is_loss || find_source(node.op) != nullptr) continue;
-    return invalid(
-        "{}nothing uses its output [B,{}]; remove it or make it an input of another node",
-        node_prefix(node.origin, node.name, node.op), node.width);
+    return invalid("{}nothing uses its output {}; remove it or make it an input of another node",
+                   node_prefix(node.origin, node.name, node.op), node.shape());
   }
+  impl_->add_counter_if();
   return std::shared_ptr<const Graph>(std::move(impl_->graph));
 }
 

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "flux/base/flat_range.h"
 #include "flux/base/status.h"
 
 namespace flux {
@@ -47,15 +48,54 @@ struct ModelInputs {
   uint32_t slots = 0;                      // sparse features per example
   uint32_t dense = 0;                      // dense features per example
   std::map<std::string, uint32_t> tables;  // sparse tables: name -> dim
+  std::vector<std::string> slot_names{};   // by slot; empty: they have none
+  bool many_keys = false;  // a slot has any number of keys (NetInput::begin), else exactly one
+  std::vector<std::string> labels{"label"};  // each is a source of that name
+  bool weights = false;                      // examples have weights: the source "weight"
 };
 
-// A trainable dense parameter: `size` floats at `offset` of the flat vector.
+// How a parameter begins; see nn/initial_values.h.
+enum class InitKind : unsigned char {
+  kUniform,   // in [-value, value); 0: zeros
+  kNormal,    // of deviation `value`
+  kConstant,  // `value`
+  kXavier,    // uniform, bound `value` * sqrt(6 / (inputs + outputs))
+  kHe,        // normal, deviation `value` * sqrt(2 / inputs)
+};
+struct Initializer {
+  InitKind kind = InitKind::kUniform;
+  float value = 0;
+  bool operator==(const Initializer&) const = default;
+};
+
+// What becomes of a parameter when a gradient is pushed.
+enum class UpdateKind : unsigned char {
+  kOptimizer,  // the job's dense optimizer, with the mean gradient over the examples
+  // w = decay * w + g. The "gradient" g is a sum over the examples of the batch (their count, the
+  // sum of a feature, of its squares), so backward() writes sums. No learning rate and no scale of
+  // one touches it. When several batches are merged into one push (modes half_async and sync), the
+  // decay is applied once and the g of all of them is added up, each once and whole.
+  kSummary,
+};
+
+// A dense parameter: `size` floats at `offset` of the flat vector.
 struct Parameter {
   std::string name;  // "fc1.weight"
   std::vector<int64_t> shape;
   size_t offset = 0;
   size_t size = 0;
-  float init_range = 0;  // uniform in [-init_range, init_range); 0: zeros
+  Initializer init;
+  UpdateKind update = UpdateKind::kOptimizer;
+  float decay = 1;     // of a summary, from 0 to 1
+  float lr_scale = 1;  // multiplies the learning rate of the optimizer
+};
+
+// One thing that a model predicts: a loss and the label that it is held against.
+struct Head {
+  std::string name;     // of the loss
+  uint32_t node = 0;    // index into Graph::nodes()
+  int label = -1;       // index into ModelInputs::labels; -1: a loss without a label
+  float weight = 1.0F;  // of its loss in the sum that is minimised
 };
 
 struct Node;  // defined in nn/operator.h
@@ -63,15 +103,22 @@ struct Node;  // defined in nn/operator.h
 class Graph {
  public:
   ~Graph();
+  // A model of data with any number of keys that has none gets one that belongs to no node and
+  // never moves: its shard counts examples.
   const std::vector<Parameter>& parameters() const;
   size_t parameter_count() const;  // floats in the flat vector
   // Initial values: each a hash of (parameter name, index, seed).
   std::vector<float> initial_parameters(uint64_t seed) const;
+  // Ranges of the flat vector that are summaries.
+  std::vector<FlatRange> summaries() const;
   // Tables the graph reads, in the order that NetInput::tables and NetGradients::tables follow.
   const std::vector<std::string>& tables() const;
   const ModelInputs& inputs() const;
   const std::vector<Node>& nodes() const;
-  // One line per node: name, operator, inputs, shape, parameters. For people; golden-tested.
+  // Its losses in the order of the file; at least one.
+  const std::vector<Head>& heads() const;
+  // One line per node: name, operator, inputs, attributes that are not the default, shape,
+  // parameters. For people; golden-tested.
   std::string to_text() const;
   uint64_t hash() const;
 
@@ -86,10 +133,10 @@ class GraphBuilder {
  public:
   explicit GraphBuilder(ModelInputs inputs);
   ~GraphBuilder();
-  // The node "dense" (the dense features) exists from the start when there are any; so does
-  // "label".
+  // What the data offers exists from the start: "dense" when there are dense features, each label
+  // by its name, "weight" when examples have weights.
   Status add(NodeSpec node);
-  // Exactly one node must be a loss. Unused nodes are an error (a person forgot something).
+  // At least one node must be a loss. Unused nodes are an error (a person forgot something).
   Result<std::shared_ptr<const Graph>> finish();
 
  private:
@@ -105,5 +152,7 @@ struct OperatorInfo {
   std::vector<AttrSpec> attrs;
 };
 const std::vector<OperatorInfo>& operator_infos();
+// Attributes that any node with parameters takes besides its operator's own.
+const std::vector<AttrSpec>& parameter_attributes();
 
 }  // namespace flux

@@ -30,15 +30,15 @@ TEST(Graph, CtrDnnAsText) {
   EXPECT_EQ(ctr_dnn_graph()->to_text(),
             "dense = dense() -> [B,13]\n"
             "label = label() -> [B,1]\n"
-            "emb = embedding() {combine=concat, table=emb} -> [B,260]\n"
+            "emb = embedding() {table=emb} -> [B,26,10]\n"
             "x = concat(emb, dense) -> [B,273]\n"
-            "fc1 = fc(x) {activation=relu, bias=true, units=400} -> [B,400] "
+            "fc1 = fc(x) {activation=relu, units=400} -> [B,400] "
             "fc1.weight[273,400]@0 fc1.bias[400]@109200\n"
-            "fc2 = fc(fc1) {activation=relu, bias=true, units=400} -> [B,400] "
+            "fc2 = fc(fc1) {activation=relu, units=400} -> [B,400] "
             "fc2.weight[400,400]@109600 fc2.bias[400]@269600\n"
-            "fc3 = fc(fc2) {activation=relu, bias=true, units=400} -> [B,400] "
+            "fc3 = fc(fc2) {activation=relu, units=400} -> [B,400] "
             "fc3.weight[400,400]@270000 fc3.bias[400]@430000\n"
-            "logit = fc(fc3) {activation=none, bias=true, units=1} -> [B,1] "
+            "logit = fc(fc3) {units=1} -> [B,1] "
             "logit.weight[400,1]@430400 logit.bias[1]@430800\n"
             "loss = logistic_loss(logit, label) -> [B,1]\n");
   EXPECT_EQ(ctr_dnn_graph()->parameter_count(), 430801U);
@@ -55,14 +55,14 @@ TEST(Graph, InitialParametersStayInRangeAndDependOnNameAndSeed) {
     double sum = 0, square = 0;
     for (size_t i = 0; i < p.size; ++i) {
       const double value = flat[p.offset + i];
-      EXPECT_LE(std::abs(value), p.init_range);
+      EXPECT_LE(std::abs(value), p.init.value);
       sum += value;
       square += value * value;
     }
     if (p.size < 1000) continue;
     const double n = static_cast<double>(p.size);
-    EXPECT_NEAR(sum / n, 0, 0.02 * p.init_range);
-    EXPECT_NEAR(square / n, p.init_range * p.init_range / 3, 0.02 * p.init_range * p.init_range);
+    EXPECT_NEAR(sum / n, 0, 0.02 * p.init.value);
+    EXPECT_NEAR(square / n, p.init.value * p.init.value / 3, 0.02 * p.init.value * p.init.value);
   }
   EXPECT_NE(flat[109600], flat[270000]);
 }
@@ -70,13 +70,12 @@ TEST(Graph, InitialParametersStayInRangeAndDependOnNameAndSeed) {
 TEST(Graph, ErrorsNameNodeOriginAndRemedy) {
   const std::string at = "job.yaml:12:5: node ";
   EXPECT_EQ(error_of({node("h", "fcc", {"dense"})}),
-            at + "'h' (fcc): unknown operator 'fcc', did you mean 'fc'?; known: add, concat, "
-                 "embedding, fc, logistic_loss, relu, sigmoid, tanh");
+            at + "'h' (fcc): unknown operator 'fcc', did you mean 'fc'?");
   EXPECT_EQ(error_of({node("h", "fc", {"dense"})}),
             at + "'h' (fc): 'units' is required: width of the output");
   EXPECT_EQ(error_of({node("h", "fc", {"dense"}, {{"unit", int64_t{4}}})}),
             at + "'h' (fc): unknown attribute 'unit', did you mean 'units'?; known: units, "
-                 "activation, bias");
+                 "activation, bias, per_position");
   EXPECT_EQ(error_of({node("h", "fc", {"dense"}, {{"units", int64_t{0}}})}),
             at + "'h' (fc): 'units' must be between 1 and 65536, got 0");
   EXPECT_EQ(error_of({node("h", "fc", {"dense"}, {{"units", std::string("many")}})}),
@@ -99,26 +98,27 @@ TEST(Graph, ErrorsNameShapes) {
   const std::string at = "job.yaml:12:5: node ";
   const NodeSpec emb = node("e", "embedding", {}, {{"table", std::string("emb")}});
   EXPECT_EQ(error_of({emb, node("s", "add", {"e", "dense"})}),
-            at + "'s' (add): inputs must have one shape, got e[B,260], dense[B,13]");
+            at + "'s' (add): inputs must have one shape, or 1 where another has more; got "
+                 "e[B,26,10], dense[B,13]");
   EXPECT_EQ(error_of({emb, node("l", "logistic_loss", {"e", "label"})}),
-            at + "'l' (logistic_loss): the logit must be [B,1], got e[B,260], label[B,1]; end the "
-                 "model with an fc of units: 1");
-  EXPECT_EQ(error_of({node("l", "logistic_loss", {"label", "label"})}),
-            at + "'l' (logistic_loss): inputs must be the logit and then 'label', got label[B,1], "
-                 "label[B,1]");
+            at + "'l' (logistic_loss): what is predicted must be [B,1], got e[B,26,10], "
+                 "label[B,1]; end the model with an fc of units: 1");
+  EXPECT_EQ(
+      error_of({node("l", "logistic_loss", {"label", "label"})}),
+      at + "'l' (logistic_loss): inputs must be what is predicted and then a label (label), got "
+           "label[B,1], label[B,1]");
   EXPECT_EQ(error_of({node("r", "relu", {"dense"})}, {26, 0, {}}),
             at + "'r' (relu): no input named 'dense' is defined before it (the data has no dense "
                  "features); defined: label");
 }
 
-TEST(Graph, ExactlyOneLossAndNothingUnused) {
+TEST(Graph, AtLeastOneLossAndNothingUnused) {
   const NodeSpec logit = node("z", "fc", {"dense"}, {{"units", int64_t{1}}});
   const NodeSpec loss = node("l", "logistic_loss", {"z", "label"});
   EXPECT_EQ(error_of({logit, loss}), "");
   EXPECT_EQ(error_of({logit}),
             "the model has no loss; add one, e.g. a logistic_loss of the logit and 'label'");
-  EXPECT_EQ(error_of({logit, loss, node("m", "logistic_loss", {"z", "label"})}),
-            "the model has 2 losses (l, m); keep exactly one");
+  EXPECT_EQ(error_of({logit, loss, node("m", "logistic_loss", {"z", "label"})}), "");
   EXPECT_EQ(error_of({logit, loss, node("r", "relu", {"dense"})}),
             "job.yaml:12:5: node 'r' (relu): nothing uses its output [B,13]; remove it or make it "
             "an input of another node");
@@ -131,8 +131,9 @@ TEST(Graph, OperatorsAreRegisteredWithDocs) {
     EXPECT_FALSE(info.doc.empty()) << info.name;
     for (const AttrSpec& attr : info.attrs) EXPECT_FALSE(attr.doc.empty()) << attr.name;
   }
-  EXPECT_EQ(names, (std::set<std::string>{"add", "concat", "embedding", "fc", "logistic_loss",
-                                          "relu", "sigmoid", "tanh"}));
+  EXPECT_EQ(names.size(), operator_infos().size()) << "a name twice";
+  for (const char* name : {"add", "concat", "embedding", "fc", "logistic_loss", "relu"})
+    EXPECT_TRUE(names.contains(name)) << name;
 }
 
 }  // namespace

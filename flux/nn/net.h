@@ -25,18 +25,23 @@ enum class Precision : unsigned char { kFp32, kBf16 };
 Result<Precision> choose_precision(const std::string& wish);
 const char* precision_name(Precision precision);
 
-// The pulled rows of one table for one batch: occurrence (b, s) uses row index[b * slots + s].
+// The pulled rows of one table for one batch: occurrence i of a key uses row index[i].
 struct TableInput {
   const float* rows = nullptr;  // [row_count][dim]
   size_t row_count = 0;
-  const uint32_t* index = nullptr;  // [batch][slots]
+  const uint32_t* index = nullptr;  // [occurrences]
 };
 
 struct NetInput {
   uint32_t batch = 0;              // examples, <= NetOptions::batch_max
-  const float* labels = nullptr;   // [batch], may be null for predict()
+  const float* labels = nullptr;   // [ModelInputs::labels][batch], may be null for predict()
   const float* dense = nullptr;    // [batch][dense]
   std::vector<TableInput> tables;  // as Graph::tables()
+  // [batch * slots + 1], where ModelInputs::many_keys: slot s of example b has the occurrences from
+  // begin[b * slots + s] up to begin[b * slots + s + 1], perhaps none. Null: b * slots + s alone.
+  const uint32_t* begin = nullptr;
+  const float* weights = nullptr;  // [batch], where ModelInputs::weights
+  uint64_t noise = 0;  // seed of what is random in training; the same for the same batch
 };
 
 struct NetGradients {
@@ -64,11 +69,13 @@ class Net {
   virtual const Graph& graph() const = 0;
   // Takes the flat dense parameters (copied, converted to compute precision).
   virtual void set_parameters(const float* flat) = 0;
-  // Forward and backward of the mean loss over the batch. Returns the *sum* of the losses;
-  // predictions[b] (probabilities) are written if not null.
+  // Forward and backward of the mean loss over the batch. Returns the *sum* of the losses, each
+  // head's by its weight; predictions ([heads][batch]) are written if not null.
   virtual double train(const NetInput& input, NetGradients* gradients, float* predictions) = 0;
   // Forward only. Returns the sum of the losses if labels are given, else 0.
   virtual double predict(const NetInput& input, float* predictions) = 0;
+  // By head, the sum of its losses in the last call, without its weight.
+  virtual std::span<const double> head_losses() const = 0;
   virtual std::vector<NodeTime> profile() const { return {}; }
 };
 

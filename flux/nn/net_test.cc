@@ -204,5 +204,22 @@ TEST(Precision, UnknownWishIsRefusedWithASuggestion) {
             result.status().message());
 }
 
+TEST(Net, AModelWithoutParametersCountsExamplesWithOneThatNeverMoves) {
+  ModelInputs inputs{2, 0, {{"t", 1}}};
+  inputs.many_keys = true;
+  const auto graph = must_build(
+      inputs,
+      {{"z", "embedding", {}, {{"table", std::string("t")}, {"combine", std::string("sum")}}, ""},
+       {"l", "logistic_loss", {"z", "label"}, {}, ""}});
+  ASSERT_EQ(graph->parameter_count(), 1U);
+  auto net = Net::compile(graph, {});
+  ASSERT_TRUE(net.is_ok());
+  const SampleBatch sample = make_sample(*graph, 5, 7, 1);
+  std::vector<float> parameter(1, 7.0F), rows(7, 7.0F);
+  NetGradients gradients{parameter.data(), {rows.data()}};
+  net.value()->train(sample.view(), &gradients, nullptr);
+  EXPECT_EQ(parameter[0], 0.0F);
+}
+
 }  // namespace
 }  // namespace flux

@@ -1,9 +1,13 @@
 // The contract for authors of operators. One operator is one file, flux/nn/ops/<name>.cc, that
 // defines `OperatorDef operator_<name>()`; CMake builds the registry from the list of files.
-// Copy ops/relu.cc (element-wise) or ops/add.cc (several inputs) to start; a test beside the file
-// calls check_net() of nn/reference.h, which compares forward and backward with the plain version.
+// To start copy ops/square.cc (element-wise, elementwise.h), ops/sub.cc (element-wise with
+// broadcasting, broadcast.h), ops/fm.cc (any function of one example, row_operator.h) or
+// ops/mse_loss.cc (a loss, row_loss.h); only what needs the whole batch or fast products has a
+// kernel of its own (ops/cross.cc). A test beside the file calls check_random_operators() of
+// nn/operator_check.h, which compares forward and backward with the plain version.
 //
-// Values: every value is a matrix [batch, width] (nn/tensor.h); only `width` is inferred. Tensors
+// Values: every value is a matrix [batch, width] (nn/tensor.h); only `width` is inferred, and
+// `length` for those that are sequences: [batch, length, width / length], row by row. Tensors
 // are fp32 or bf16 as the planner decides: in bf16 nets a value is bf16 if some consumer says so
 // with `wants_bf16` (or feeds it to a concat that is bf16), else fp32. read_row/write_row serve
 // both.
@@ -38,17 +42,25 @@ struct Node {
   const OperatorDef* def = nullptr;
   std::vector<uint32_t> inputs;  // indexes into Graph::nodes(), all smaller than this node's
   std::map<std::string, AttrValue> attrs;  // checked, defaults filled in
-  uint32_t width = 0;                      // features per example
+  uint32_t width = 0;                      // numbers per example
+  uint32_t length = 1;                     // positions per example, each of width / length
   std::vector<uint32_t> parameters;        // indexes into Graph::parameters()
   int table = -1;                          // index into Graph::tables(), or -1
   bool trainable = false;                  // parameters or a table at or above this node
   bool relu_output = false;  // the output is max(0, z): a consumer may mask its gradient for us
 
   int64_t int_attr(const std::string& key) const { return std::get<int64_t>(attrs.at(key)); }
+  double float_attr(const std::string& key) const { return std::get<double>(attrs.at(key)); }
   bool bool_attr(const std::string& key) const { return std::get<bool>(attrs.at(key)); }
   const std::string& text_attr(const std::string& key) const {
     return std::get<std::string>(attrs.at(key));
   }
+  const std::vector<std::string>& texts_attr(const std::string& key) const {
+    return std::get<std::vector<std::string>>(attrs.at(key));
+  }
+  uint32_t dim() const { return width / length; }  // numbers per position
+  // "[B,13]", or "[B,20,8]" for a sequence.
+  std::string shape() const;
 };
 
 // What shape inference sees and fills in: node.width at least.
@@ -59,11 +71,19 @@ struct InferContext {
   std::vector<Parameter> parameters;  // to be added; names without the node's prefix
   std::string table;                  // table read, if any
 
-  void add_parameter(const std::string& name, std::vector<int64_t> shape, float init_range);
+  // Uniform in [-init_range, init_range) at first and updated by the optimizer, unless the result
+  // is changed; it is good until the next call. For a summary (nn/graph.h):
+  //   Parameter& p = context.add_parameter("count", {n}, 0);
+  //   p.init = {InitKind::kConstant, 1};
+  //   p.update = UpdateKind::kSummary;
+  //   p.decay = 0.999F;
+  Parameter& add_parameter(const std::string& name, std::vector<int64_t> shape, float init_range);
   // kInvalid with the origin, the node and the operator in front.
   Status fail(const std::string& what) const;
   // "concat[B,273], dense[B,13]"
   std::string shapes() const;
+  // Slots by name, in the given order; all of them if there are no names.
+  Result<std::vector<uint32_t>> find_slots(const std::vector<std::string>& names) const;
 };
 
 // One batch on its way through the net.
@@ -71,8 +91,12 @@ struct Step {
   const NetInput* input = nullptr;
   uint32_t batch = 0;
   NetGradients* gradients = nullptr;  // null when only predicting
-  float* predictions = nullptr;       // may be null
-  double loss_sum = 0;                // set by the loss
+  float* predictions = nullptr;       // [heads][batch], may be null
+  double* loss_sums = nullptr;        // [heads], set by the losses, without their weights
+
+  float* head_predictions(uint32_t head) const {
+    return predictions == nullptr ? nullptr : predictions + static_cast<size_t>(head) * batch;
+  }
 };
 
 struct KernelInput {
@@ -95,6 +119,8 @@ struct KernelArgs {
   Tensor output_gradient;
   bool output_gradient_masked = false;  // the consumer has applied our relu mask
   std::vector<KernelInput> inputs;
+  uint32_t head = 0;         // of a loss: its place in Graph::heads()
+  float head_weight = 1.0F;  // of a loss: what its gradient is multiplied by
 };
 
 class Kernel {
@@ -106,7 +132,8 @@ class Kernel {
 };
 
 // The plain version of forward, in double and without tricks: what tests believe. Numeric
-// derivatives of it judge backward(). A loss writes the loss of each example.
+// derivatives of it judge backward(). A loss writes the loss of each example (without the weight
+// of its head) and, where asked, what it predicts.
 struct ReferenceCall {
   const Graph& graph;
   const Node& node;
@@ -114,8 +141,11 @@ struct ReferenceCall {
   std::vector<const double*> inputs;   // each [batch][width of that input]
   const double* parameters = nullptr;  // flat, as Graph::parameters() lays out
   const double* rows = nullptr;        // of the node's table
-  const uint32_t* index = nullptr;     // [batch][slots]
+  const uint32_t* index = nullptr;     // TableInput::index
+  const uint32_t* begin = nullptr;     // NetInput::begin
   double* output = nullptr;            // [batch][node.width]
+  double* predictions = nullptr;       // of a loss: [batch]
+  uint64_t noise = 0;                  // NetInput::noise
 
   uint32_t input_width(size_t i) const { return graph.nodes()[node.inputs[i]].width; }
   // Values of the node's i-th parameter.
@@ -124,12 +154,17 @@ struct ReferenceCall {
   }
 };
 
+// The attribute of every loss that says how much it counts among several.
+inline constexpr const char* kLossWeight = "loss_weight";
+AttrSpec loss_weight_attribute();
+
 struct OperatorDef {
   OperatorInfo info;
   Status (*infer)(InferContext& context) = nullptr;
   void (*reference)(const ReferenceCall& call) = nullptr;
   Result<std::unique_ptr<Kernel>> (*make_kernel)(const KernelArgs& args) = nullptr;
   bool is_loss = false;
+  int label_input = -1;  // of a loss: which of its inputs is the label
   bool masks_relu = false;
   // backward() may be asked to write an input's gradient over that input's value: it has read all
   // it needs of the value by then (a mask_relu reads each element just before writing it).
@@ -139,8 +174,10 @@ struct OperatorDef {
   bool (*wants_bf16)(const Node& node, const Node& input) = nullptr;  // null: never
 };
 
-// By name, or null. "dense" and "label" are the sources of nn/sources.cc.
+// By name, or null. "dense", "label" and "weight" are the sources of nn/sources.cc.
 const OperatorDef* find_operator(const std::string& name);
 const OperatorDef* find_source(const std::string& name);
+// Which label a node is: an index into ModelInputs::labels, -1: none.
+int label_column(const Node& node);
 
 }  // namespace flux

@@ -132,9 +132,22 @@ bool Plan::gradient_overwrites(size_t consumer, size_t position) const {
 KernelArgs Plan::args(size_t i) const {
   const Node& node = graph_.nodes()[i];
   const Place& place = places_[i];
-  KernelArgs args{graph_,  node,        precision_,     batch_max_,
-                  memory_, place.value, place.gradient, place.relu_by_consumer,
-                  {}};
+  KernelArgs args{graph_,
+                  node,
+                  precision_,
+                  batch_max_,
+                  memory_,
+                  place.value,
+                  place.gradient,
+                  place.relu_by_consumer,
+                  {},
+                  0,
+                  1.0F};
+  for (size_t h = 0; h < graph_.heads().size(); ++h) {
+    if (graph_.heads()[h].node != i) continue;
+    args.head = static_cast<uint32_t>(h);
+    args.head_weight = graph_.heads()[h].weight;
+  }
   uint32_t begin = 0;
   for (size_t p = 0; p < node.inputs.size(); ++p) {
     const Node& source = graph_.nodes()[node.inputs[p]];

@@ -29,7 +29,7 @@ class Checker {
         sample_(make_sample(*graph_, options.batch, options.row_count, options.seed)),
         flat_(graph_->initial_parameters(options.seed)),
         parameters_(widen(flat_)),
-        predictions_(options.batch) {
+        predictions_(options.batch * graph_->heads().size()) {
     for (const auto& rows : sample_.rows) rows_.push_back(widen(rows));
   }
 
@@ -56,7 +56,7 @@ class Checker {
     gradients.parameters = parameter_gradient_.data();
     for (const auto& rows : sample.rows) table_gradients_.emplace_back(rows.size(), 7.0F);
     for (auto& table : table_gradients_) gradients.tables.push_back(table.data());
-    predictions_.assign(sample.batch, -1.0F);
+    predictions_.assign(sample.batch * graph_->heads().size(), -1.0F);
     return net.train(sample.view(), &gradients, predictions_.data());
   }
 
@@ -65,15 +65,21 @@ class Checker {
     const double slack = options_.tolerance * sample_.batch;
     if (!(std::fabs(loss - want.loss_sum) <= slack))
       return fmt::format("loss {} but the reference has {}", loss, want.loss_sum);
+    std::string problem = check_predictions(want);
+    if (!problem.empty() || !options_.same_predict) return problem;
     const double again = net.predict(sample_.view(), predictions_.data());
     if (again != loss) return fmt::format("predict() has loss {}, train() {}", again, loss);
-    size_t logit = 0;
-    for (const Node& node : graph_->nodes())
-      if (node.def->is_loss) logit = node.inputs[0];
-    for (uint32_t b = 0; b < sample_.batch; ++b) {
-      const double p = 1 / (1 + std::exp(-want.values[logit][b]));
-      if (!(std::fabs(predictions_[b] - p) <= options_.tolerance))
-        return fmt::format("prediction {} is {}, the reference has {}", b, predictions_[b], p);
+    return check_predictions(want);
+  }
+
+  std::string check_predictions(const ReferenceResult& want) const {
+    for (size_t h = 0; h < want.predictions.size(); ++h) {
+      for (uint32_t b = 0; b < sample_.batch; ++b) {
+        const float got = predictions_[h * sample_.batch + b];
+        if (!(std::fabs(got - want.predictions[h][b]) <= options_.tolerance))
+          return fmt::format("prediction {} of {} is {}, the reference has {}", b,
+                             graph_->heads()[h].name, got, want.predictions[h][b]);
+      }
     }
     return "";
   }
@@ -150,6 +156,9 @@ NetInput SampleBatch::view() const {
   input.labels = labels.data();
   input.dense = dense.data();
   for (const auto& table : rows) input.tables.push_back({table.data(), row_count, index.data()});
+  input.begin = begin.empty() ? nullptr : begin.data();
+  input.weights = weights.empty() ? nullptr : weights.data();
+  input.noise = noise;
   return input;
 }
 
@@ -158,12 +167,22 @@ SampleBatch make_sample(const Graph& graph, uint32_t batch, uint32_t row_count, 
   SampleBatch sample;
   sample.batch = batch;
   sample.row_count = row_count;
+  sample.noise = seed;
+  const ModelInputs& inputs = graph.inputs();
   const auto number = [&] { return static_cast<float>(random.normal()) * 0.5F; };
-  for (uint32_t b = 0; b < batch; ++b) sample.labels.push_back(random.chance(0.3) ? 1.0F : 0.0F);
-  for (size_t i = 0; i < static_cast<size_t>(batch) * graph.inputs().dense; ++i)
+  for (size_t i = 0; i < batch * inputs.labels.size(); ++i)
+    sample.labels.push_back(random.chance(0.3) ? 1.0F : 0.0F);
+  for (size_t i = 0; i < static_cast<size_t>(batch) * inputs.dense; ++i)
     sample.dense.push_back(number());
-  for (size_t i = 0; i < static_cast<size_t>(batch) * graph.inputs().slots; ++i)
-    sample.index.push_back(static_cast<uint32_t>(random.below(row_count)));
+  if (inputs.many_keys) sample.begin.push_back(0);
+  for (size_t i = 0; i < static_cast<size_t>(batch) * inputs.slots; ++i) {
+    const uint64_t keys = inputs.many_keys ? random.below(5) : 1;
+    for (uint64_t k = 0; k < keys; ++k)
+      sample.index.push_back(static_cast<uint32_t>(random.below(row_count)));
+    if (inputs.many_keys) sample.begin.push_back(static_cast<uint32_t>(sample.index.size()));
+  }
+  for (uint32_t b = 0; b < batch && inputs.weights; ++b)
+    sample.weights.push_back(static_cast<float>(random.below(4)) * 0.5F);
   for (const std::string& table : graph.tables()) {
     sample.rows.emplace_back();
     const size_t n = static_cast<size_t>(row_count) * graph.inputs().tables.at(table);
@@ -172,24 +191,42 @@ SampleBatch make_sample(const Graph& graph, uint32_t batch, uint32_t row_count, 
   return sample;
 }
 
+namespace {
+
+std::vector<double> source_values(const Node& node, const SampleBatch& sample) {
+  if (node.op == "dense") return widen(sample.dense);
+  if (node.op == "weight") return widen(sample.weights);
+  const auto column = sample.labels.begin() + label_column(node) * static_cast<int>(sample.batch);
+  return {column, column + sample.batch};
+}
+
+}  // namespace
+
 ReferenceResult run_reference(const Graph& graph, const SampleBatch& sample,
                               const std::vector<double>& parameters,
                               const std::vector<std::vector<double>>& rows) {
   ReferenceResult result;
   for (const Node& node : graph.nodes()) {
-    if (node.op == "dense" || node.op == "label") {
-      result.values.push_back(widen(node.op == "dense" ? sample.dense : sample.labels));
+    if (find_source(node.op) != nullptr) {
+      result.values.push_back(source_values(node, sample));
       continue;
     }
     std::vector<double> output(static_cast<size_t>(sample.batch) * node.width);
-    ReferenceCall call{graph, node, sample.batch, {}, parameters.data(), nullptr, nullptr, nullptr};
+    std::vector<double> predictions(sample.batch);
+    ReferenceCall call{graph, node, sample.batch, {}, parameters.data()};
     for (uint32_t i : node.inputs) call.inputs.push_back(result.values[i].data());
     if (node.table >= 0) call.rows = rows[static_cast<size_t>(node.table)].data();
     call.index = sample.index.data();
+    call.begin = sample.begin.empty() ? nullptr : sample.begin.data();
+    call.noise = sample.noise;
     call.output = output.data();
+    call.predictions = predictions.data();
     node.def->reference(call);
-    if (node.def->is_loss)
-      for (const double loss : output) result.loss_sum += loss;
+    if (node.def->is_loss) {
+      const Head& head = graph.heads()[result.predictions.size()];
+      for (const double loss : output) result.loss_sum += static_cast<double>(head.weight) * loss;
+      result.predictions.push_back(std::move(predictions));
+    }
     result.values.push_back(std::move(output));
   }
   return result;

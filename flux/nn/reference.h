@@ -16,18 +16,20 @@ namespace flux {
 // A batch that owns its numbers, in float (for Net) and in double (for the reference).
 struct SampleBatch {
   uint32_t batch = 0;
-  std::vector<float> labels, dense;
-  std::vector<std::vector<float>> rows;  // per table
-  std::vector<uint32_t> index;           // [batch][slots], shared by all tables
+  std::vector<float> labels, dense, weights;  // labels: [ModelInputs::labels][batch]
+  std::vector<std::vector<float>> rows;       // per table
+  std::vector<uint32_t> index, begin;         // TableInput::index of all tables, NetInput::begin
   uint32_t row_count = 0;
+  uint64_t noise = 0;
 
   NetInput view() const;
 };
 SampleBatch make_sample(const Graph& graph, uint32_t batch, uint32_t row_count, uint64_t seed);
 
 struct ReferenceResult {
-  double loss_sum = 0;
-  std::vector<std::vector<double>> values;  // of each node, [batch][width]
+  double loss_sum = 0;                           // of all heads, by their weights
+  std::vector<std::vector<double>> values;       // of each node, [batch][width]
+  std::vector<std::vector<double>> predictions;  // of each head, [batch]
 };
 // `rows` are the tables' rows in double; labels, dense and index come from the sample.
 ReferenceResult run_reference(const Graph& graph, const SampleBatch& sample,
@@ -41,6 +43,7 @@ struct CheckOptions {
   uint64_t seed = 1;
   double tolerance = 1e-4;    // of probabilities, and of each gradient's norm
   uint32_t coordinates = 60;  // derivatives taken per parameter and table
+  bool same_predict = true;   // predict() does what train() does (no dropout, for example)
 };
 // "" when the Net agrees with the reference, else what differs first.
 std::string check_net(std::shared_ptr<const Graph> graph, const CheckOptions& options);

@@ -24,6 +24,17 @@ const std::vector<OperatorDef>& operators() {
 }
 }  // namespace
 
+AttrSpec loss_weight_attribute() {
+  AttrSpec weight;
+  weight.name = kLossWeight;
+  weight.type = AttrType::kFloat;
+  weight.default_value = 1.0;
+  weight.min = 0;
+  weight.max = 1e6;
+  weight.doc = "how much this loss counts among several";
+  return weight;
+}
+
 const OperatorDef* find_operator(const std::string& name) {
   for (const OperatorDef& def : operators())
     if (def.info.name == name) return &def;

@@ -1,4 +1,4 @@
-// The nodes that exist before a person adds any: "dense" and "label".
+// The nodes that exist before a person adds any: dense features, labels, the example's weight.
 #include <cstring>
 
 #include "flux/nn/operator.h"
@@ -21,10 +21,26 @@ class DenseKernel : public Kernel {
 
 class LabelKernel : public Kernel {
  public:
-  explicit LabelKernel(const KernelArgs& args) : out_(args.output) {}
+  explicit LabelKernel(const KernelArgs& args)
+      : out_(args.output), column_(static_cast<size_t>(label_column(args.node))) {}
   void forward(Step& step) override {
-    for (uint32_t b = 0; b < step.batch; ++b)
-      *out_.f32(b) = step.input->labels == nullptr ? 0.0F : step.input->labels[b];
+    const float* labels = step.input->labels;
+    if (labels != nullptr) labels += column_ * step.batch;
+    for (uint32_t b = 0; b < step.batch; ++b) *out_.f32(b) = labels == nullptr ? 0.0F : labels[b];
+  }
+  void backward(Step&) override {}
+
+ private:
+  Tensor out_;
+  size_t column_;
+};
+
+class WeightKernel : public Kernel {
+ public:
+  explicit WeightKernel(const KernelArgs& args) : out_(args.output) {}
+  void forward(Step& step) override {
+    const float* weights = step.input->weights;
+    for (uint32_t b = 0; b < step.batch; ++b) *out_.f32(b) = weights == nullptr ? 1.0F : weights[b];
   }
   void backward(Step&) override {}
 
@@ -49,8 +65,16 @@ OperatorDef dense_source() {
 OperatorDef label_source() {
   OperatorDef def;
   def.info.name = "label";
-  def.info.doc = "The label of the example, 0 or 1.";
+  def.info.doc = "A label of the example.";
   def.make_kernel = make<LabelKernel>;
+  return def;
+}
+
+OperatorDef weight_source() {
+  OperatorDef def;
+  def.info.name = "weight";
+  def.info.doc = "The weight of the example.";
+  def.make_kernel = make<WeightKernel>;
   return def;
 }
 
@@ -59,8 +83,16 @@ OperatorDef label_source() {
 const OperatorDef* find_source(const std::string& name) {
   static const OperatorDef dense = dense_source();
   static const OperatorDef label = label_source();
+  static const OperatorDef weight = weight_source();
   if (name == "dense") return &dense;
+  if (name == "weight") return &weight;
   return name == "label" ? &label : nullptr;
+}
+
+int label_column(const Node& node) {
+  if (node.op != "label") return -1;
+  const auto column = node.attrs.find("column");
+  return column == node.attrs.end() ? 0 : static_cast<int>(std::get<int64_t>(column->second));
 }
 
 }  // namespace flux

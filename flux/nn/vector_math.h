@@ -57,6 +57,19 @@ inline float tanh_of(float x) {
   return std::copysign(a < 0.2F ? near : far, x);
 }
 
+// log(1 + exp(x)).
+inline float softplus_of(float x) {
+  return (x > 0 ? x : 0.0F) + log1p_unit(exp_negative(-std::fabs(x)));
+}
+
+// In double by the library, for references.
+inline double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+inline double softplus_of(double x) {
+  return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x)));
+}
+
 // Loss of logit z against label y: log(1 + exp(z)) - y z, never overflowing.
 inline float logistic_loss_of(float z, float y) {
   const float u = exp_negative(-std::fabs(z));

@@ -3,20 +3,17 @@
 
 namespace flux {
 namespace {
-size_t state_size(size_t dim) {
-  return 2 * dim + 2;
-}
-void init_state(const RuleParams& /*p*/, float* state, size_t dim) {
-  for (size_t i = 0; i < 2 * dim; ++i) state[i] = 0.0F;
-  state[2 * dim] = 1.0F;
-  state[2 * dim + 1] = 1.0F;
-}
+constexpr SettingUse kUses[] = {
+    {&RuleParams::beta1, 0.9F}, {&RuleParams::beta2, 0.999F}, {&RuleParams::epsilon, 1e-8F}};
 }  // namespace
 
-constinit const Rule kAdamRule = {"adam",
-                                  state_size,
-                                  init_state,
-                                  {AdamKernel<Narrow>::update, AdamKernel<Narrow>::update_rows},
-                                  &kAdamWide};
+constinit const Rule kAdamRule = {
+    .name = "adam",
+    .state_size = adam_state_size,
+    .init_state = init_adam_state,
+    .narrow = RowLoop<Narrow, AdamStep>::kernels(),
+    .wide = &kAdamWide,
+    .uses = kUses,
+};
 
 }  // namespace flux

@@ -4,11 +4,12 @@
 //   w -= lr (m / (1 - p1)) / (sqrt(v / (1 - p2)) + epsilon)
 // Both corrections are folded into two scalars per vector, which leaves one root and one quotient
 // per element: with c = sqrt(1 - p2), step = lr c / (1 - p1):  w -= step m / (sqrt(v) + c epsilon).
-// The kernel for lanes of any width; see rule_kernels.h and lanes.h.
+// AdamW is the same after w -= lr * weight_decay * w.
+// The kernel for lanes of any width; see row_loop.h. Pure.
 #pragma once
 
-#include "flux/optimizer/lanes.h"
-#include "flux/optimizer/rule_kernels.h"
+#include "flux/optimizer/row_loop.h"
+#include "flux/optimizer/row_sums.h"
 
 namespace flux {
 namespace {
@@ -21,35 +22,22 @@ struct AdamScalars {
   AdamScalars(const RuleParams& p, float* powers) {
     powers[0] *= p.beta1;
     powers[1] *= p.beta2;
-    const __m128d rest = _mm_set_sd(1.0 - static_cast<double>(powers[1]));
-    const double c = _mm_cvtsd_f64(_mm_sqrt_sd(rest, rest));
+    const double c = root_of(1.0 - static_cast<double>(powers[1]));
     step =
         static_cast<float>(static_cast<double>(p.lr) * c / (1.0 - static_cast<double>(powers[0])));
     epsilon = static_cast<float>(static_cast<double>(p.epsilon) * c);
   }
 };
 
-template <typename Lanes>
-struct AdamKernel {
-  static void update(const RuleParams& p, float* weights, float* state, const float* gradient,
-                     size_t dim) {
-    step(p, weights, state, gradient, dim);
-  }
-  static void update_rows(const RuleParams& p, float* const* rows, const float* gradients, size_t n,
-                          size_t dim) {
-    if (dim == 1) {  // linear models: no loop within the row
-      for (size_t r = 0; r < n; ++r) step(p, rows[r], rows[r] + 1, gradients + r, 1);
-      return;
-    }
-    for (size_t r = 0; r < n; ++r) step(p, rows[r], rows[r] + dim, gradients + r * dim, dim);
-  }
-
- private:
+template <bool kDecoupledDecay>
+struct AdamStepOf {
+  template <typename Lanes>
   [[gnu::always_inline]] static inline void step(const RuleParams& p, float* weights, float* state,
                                                  const float* gradient, size_t dim) {
     const AdamScalars s(p, state + 2 * dim);
     const float beta1 = p.beta1;
     const float beta2 = p.beta2;
+    const float kept = 1.0F - p.lr * p.weight_decay;
     float* mean = state;
     float* square = state + dim;
     Lanes::for_lanes(dim, [=](auto part, size_t i) {
@@ -59,10 +47,14 @@ struct AdamKernel {
       part.store(mean + i, m);
       part.store(square + i, v);
       const auto change = (part.all(s.step) * m) / (root(v) + part.all(s.epsilon));
-      part.store(weights + i, part.load(weights + i) - change);
+      auto w = part.load(weights + i);
+      if constexpr (kDecoupledDecay) w = w * part.all(kept);
+      part.store(weights + i, w - change);
     });
   }
 };
+using AdamStep = AdamStepOf<false>;
+using AdamwStep = AdamStepOf<true>;
 
 }  // namespace
 }  // namespace flux

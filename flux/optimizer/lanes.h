@@ -3,7 +3,8 @@
 // for_lanes(n, body) covers elements 0..n-1 by calls body(part, i), where `part` loads, stores and
 // broadcasts as many floats as it stands for. A body loads from an array before it stores to it.
 // Every operation is element-wise IEEE (no FMA, no approximate root or quotient), so all
-// widths give the same bits.
+// widths give the same bits. smaller(a, b) and larger(a, b) give b unless a is strictly smaller or
+// larger: a NaN in b stays. if_positive(x, y) is y where x > 0, else 0.
 // Everything is in an unnamed namespace: each file compiles its own copy with its own flags.
 #pragma once
 
@@ -21,6 +22,9 @@ struct F1 {
   friend F1 operator*(F1 a, F1 b) { return {a.v * b.v}; }
   friend F1 operator/(F1 a, F1 b) { return {a.v / b.v}; }
   friend F1 root(F1 a) { return {_mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a.v)))}; }
+  friend F1 smaller(F1 a, F1 b) { return {a.v < b.v ? a.v : b.v}; }
+  friend F1 larger(F1 a, F1 b) { return {a.v > b.v ? a.v : b.v}; }
+  friend F1 if_positive(F1 x, F1 y) { return {x.v > 0.0F ? y.v : 0.0F}; }
 };
 struct Single {
   F1 load(const float* p) const { return {*p}; }
@@ -35,6 +39,11 @@ struct F8 {
   friend F8 operator*(F8 a, F8 b) { return {_mm256_mul_ps(a.v, b.v)}; }
   friend F8 operator/(F8 a, F8 b) { return {_mm256_div_ps(a.v, b.v)}; }
   friend F8 root(F8 a) { return {_mm256_sqrt_ps(a.v)}; }
+  friend F8 smaller(F8 a, F8 b) { return {_mm256_min_ps(a.v, b.v)}; }
+  friend F8 larger(F8 a, F8 b) { return {_mm256_max_ps(a.v, b.v)}; }
+  friend F8 if_positive(F8 x, F8 y) {
+    return {_mm256_and_ps(_mm256_cmp_ps(x.v, _mm256_setzero_ps(), _CMP_GT_OQ), y.v)};
+  }
 };
 struct Whole8 {
   static constexpr size_t kWidth = 8;
@@ -50,6 +59,11 @@ struct F4 {
   friend F4 operator*(F4 a, F4 b) { return {_mm_mul_ps(a.v, b.v)}; }
   friend F4 operator/(F4 a, F4 b) { return {_mm_div_ps(a.v, b.v)}; }
   friend F4 root(F4 a) { return {_mm_sqrt_ps(a.v)}; }
+  friend F4 smaller(F4 a, F4 b) { return {_mm_min_ps(a.v, b.v)}; }
+  friend F4 larger(F4 a, F4 b) { return {_mm_max_ps(a.v, b.v)}; }
+  friend F4 if_positive(F4 x, F4 y) {
+    return {_mm_and_ps(_mm_cmp_ps(x.v, _mm_setzero_ps(), _CMP_GT_OQ), y.v)};
+  }
 };
 struct Whole4 {
   static constexpr size_t kWidth = 4;
@@ -69,6 +83,9 @@ struct Two {
   friend Two operator*(Two x, Two y) { return {x.a * y.a, x.b * y.b}; }
   friend Two operator/(Two x, Two y) { return {x.a / y.a, x.b / y.b}; }
   friend Two root(Two x) { return {root(x.a), root(x.b)}; }
+  friend Two smaller(Two x, Two y) { return {smaller(x.a, y.a), smaller(x.b, y.b)}; }
+  friend Two larger(Two x, Two y) { return {larger(x.a, y.a), larger(x.b, y.b)}; }
+  friend Two if_positive(Two x, Two y) { return {if_positive(x.a, y.a), if_positive(x.b, y.b)}; }
 };
 template <typename Whole>
 struct Overlap {
@@ -116,8 +133,10 @@ struct F16 {
   friend F16 operator-(F16 a, F16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
   friend F16 operator*(F16 a, F16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
   friend F16 operator/(F16 a, F16 b) { return {_mm512_div_ps(a.v, b.v)}; }
-  // The form with a mask: the plain one looks uninitialised to GCC 12.
+  // The forms with a mask: the plain ones look uninitialised to GCC 12.
   friend F16 root(F16 a) { return {_mm512_maskz_sqrt_ps(0xffff, a.v)}; }
+  friend F16 smaller(F16 a, F16 b) { return {_mm512_maskz_min_ps(0xffff, a.v, b.v)}; }
+  friend F16 larger(F16 a, F16 b) { return {_mm512_maskz_max_ps(0xffff, a.v, b.v)}; }
 };
 struct Whole16 {
   F16 load(const float* p) const { return {_mm512_loadu_ps(p)}; }

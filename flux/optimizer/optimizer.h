@@ -5,12 +5,14 @@
 // saved next to the weights by whoever owns them.
 // Threads: rules are immutable; any thread may call any method on its own rows.
 // Bits: the result depends on the inputs alone, never on the CPU's vector width (no implicit FMA,
-// element-wise operations only), so replicas and resumed runs agree bit for bit.
+// element-wise operations and sums in a fixed order only), so replicas and resumed runs agree bit
+// for bit.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,13 +21,26 @@
 
 namespace flux {
 
+// A setting that is not given has the default of its rule. One that the rule does not use is
+// refused if it is given: optimizer/settings.h says which rule uses which, with ranges.
 struct OptimizerOptions {
-  std::string rule = "adagrad";      // sgd | adagrad | adam
-  float lr = 0.05F;                  // learning rate, > 0
-  float initial_accumulator = 0.0F;  // adagrad: where the sum of squares starts, >= 0
-  float epsilon = 1e-8F;             // adagrad, adam: added to the root, > 0
-  float beta1 = 0.9F;                // adam: decay of the mean, [0, 1)
-  float beta2 = 0.999F;              // adam: decay of the square, [0, 1)
+  std::string rule = "adagrad";                // one of optimizer_rules()
+  float lr = 0.05F;                            // learning rate, > 0; sum and summary have none
+  std::optional<float> initial_accumulator{};  // where the sum of squares starts
+  std::optional<float> epsilon{};              // added to the root
+  std::optional<float> beta{};                 // ftrl: smooths the first steps
+  std::optional<float> beta1{};                // adam: decay of the mean
+  std::optional<float> beta2{};                // adam: decay of the square
+  std::optional<float> momentum{};             // what is left of the step before
+  std::optional<bool> nesterov{};              // momentum: looks one step ahead
+  std::optional<float> decay{};                // rmsprop, summary: what is left of the past
+  std::optional<float> weight_decay{};         // adamw: w shrinks by lr * weight_decay
+  std::optional<float> l1{};                   // gradient term l1 * sign(w); ftrl has its own
+  std::optional<float> l2{};                   // gradient term l2 * w; ftrl has its own
+  std::optional<float> clip{};                 // bound of each element of the gradient
+  std::optional<float> clip_norm{};            // bound of the norm of the vector's gradient
+  std::optional<float> weight_min{};           // weights are kept within these after each step
+  std::optional<float> weight_max{};
   bool operator==(const OptimizerOptions&) const = default;
 };
 
@@ -36,7 +51,7 @@ class Optimizer {
   virtual size_t state_size(size_t dim) const = 0;
   virtual void init_state(float* state, size_t dim) const = 0;
   // One step on one vector. The learning rate of this step is lr * lr_scale, rounded to a float; a
-  // scale of 1 changes no bit.
+  // scale of 1 changes no bit. A rule without a learning rate ignores it.
   virtual void update(float* weights, float* state, const float* gradient, size_t dim,
                       float lr_scale = 1) const = 0;
   // One step on each of n rows; row i is weights[i] (dim floats, its state right behind them) and
@@ -47,6 +62,8 @@ class Optimizer {
 
 // Rules known to make_optimizer, for messages and schemas.
 const std::vector<std::string>& optimizer_rules();
+// Names what is wrong, what is allowed and, for a setting that the rule does not use, who does.
+Status check_optimizer_options(const OptimizerOptions& options);
 Result<std::unique_ptr<const Optimizer>> make_optimizer(const OptimizerOptions& options);
 
 }  // namespace flux

@@ -9,12 +9,24 @@
 
 namespace flux {
 
+// The settings of a rule with every default filled in; see settings.h.
 struct RuleParams {
   float lr;
   float initial_accumulator;
   float epsilon;
+  float beta;
   float beta1;
   float beta2;
+  float momentum;
+  bool nesterov;
+  float decay;
+  float weight_decay;
+  float l1;
+  float l2;
+  float clip;
+  float clip_norm;
+  float weight_min;
+  float weight_max;
 };
 
 struct RuleKernels {
@@ -24,8 +36,18 @@ struct RuleKernels {
                       size_t dim);
 };
 
-extern const RuleKernels kSgdWide;      // wide_kernels.cc
-extern const RuleKernels kAdagradWide;  // wide_kernels.cc
-extern const RuleKernels kAdamWide;     // wide_kernels.cc
+// All in wide_kernels.cc.
+extern const RuleKernels kSgdWide;
+extern const RuleKernels kMomentumWide;
+extern const RuleKernels kAdagradWide;
+extern const RuleKernels kAdagradSharedWide;
+extern const RuleKernels kAdamWide;
+extern const RuleKernels kAdamSharedWide;
+extern const RuleKernels kAdamwWide;
+extern const RuleKernels kFtrlWide;
+extern const RuleKernels kGroupFtrlWide;
+extern const RuleKernels kRmspropWide;
+extern const RuleKernels kSumWide;
+extern const RuleKernels kSummaryWide;
 
 }  // namespace flux

@@ -90,7 +90,7 @@ std::string draw_edge(const Place& from, const Place& to) {
 std::vector<PictureNode> picture_of(const Graph& graph) {
   std::vector<PictureNode> out;
   for (const Node& node : graph.nodes()) {
-    PictureNode picture{node.name, node.op, fmt::format("[B,{}]", node.width), "", node.inputs};
+    PictureNode picture{node.name, node.op, node.shape(), "", node.inputs};
     size_t size = 0;
     for (const uint32_t p : node.parameters) size += graph.parameters()[p].size;
     if (size > 0) picture.note = fmt::format("{} parameters", with_commas(size));

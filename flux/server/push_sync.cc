@@ -135,7 +135,8 @@ uint64_t Server::apply_pour(ShardSlot* slot, const SyncPour& pour, PourBatch* ba
     const uint64_t size = dense_size(id);
     merger.begin_dense(size);
     for (const SyncPour::Share& share : pour.shares)
-      merger.add_dense(dense_of(request_of(share), id), share.weight);
+      merger.add_dense(dense_of(request_of(share), id), share.weight, dense_begin(id),
+                       dense_rules_->sums());
     slot->rows.dense->push(merger.dense(), examples, scale);
     const uint64_t op = slot->replica.commit(pour.claim, with_lr_scale(merger.dense_hash(), scale));
     if (followed)

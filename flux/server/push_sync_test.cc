@@ -159,6 +159,29 @@ TEST_P(SyncRule, OneStepIsOnePushOfTheMean) {
   expect_near(dense_of(server.get()), weights);
 }
 
+// w = decay * w + the gradients of all members, each whole; no scale of the learning rate.
+TEST(PushSync, ASummaryGetsTheSumOfTheStep) {
+  ServerOptions o = test_options();
+  o.parameters = 3000;
+  const OptimizerOptions summary{.rule = "summary", .decay = 0.5F};
+  o.dense_ranges = {{1000, o.dense_optimizer, 1}, {500, summary, 1}, {1500, o.dense_optimizer, 1}};
+  auto server = make_test_server(o);
+  std::vector<double> want(500);
+  for (uint32_t n = 0; n < 3; ++n) {
+    const Step step(4, n, *server);
+    std::vector<Outcome> outcomes(4);
+    for (double& w : want) w *= 0.5;
+    for (uint32_t m = 0; m < 4; ++m) {
+      step.pushes[m]->request.lr_scale = 0.1F;
+      for (size_t i = 0; i < 500; ++i) want[i] += step.pushes[m]->dense[1000 + i];
+      push(server.get(), step[m], &outcomes[m]);
+    }
+    EXPECT_TRUE(all_are(outcomes[3].answers, server->shard_count(), Answer::kApplied));
+  }
+  const std::vector<float> dense = dense_of(server.get());
+  for (size_t i = 0; i < 500; ++i) ASSERT_NEAR(dense[1000 + i], want[i], 1e-5) << i;
+}
+
 TEST(PushSync, OneMemberIsAPlainPush) {
   auto sync = make_test_server(), plain = make_test_server();
   for (uint32_t n = 0; n < 3; ++n) {

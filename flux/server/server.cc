@@ -31,6 +31,16 @@ ServerOptions with_defaults(ServerOptions options) {
   return options;
 }
 
+Result<std::shared_ptr<const DenseRules>> make_dense_rules(const ServerOptions& options) {
+  FLUX_RETURN_IF_ERROR(check_optimizer_options(options.dense_optimizer));
+  std::vector<DenseRange> ranges = options.dense_ranges;
+  if (ranges.empty()) ranges.push_back({options.parameters, options.dense_optimizer, 1});
+  FLUX_ASSIGN_OR_RETURN(auto rules, DenseRules::make(ranges));
+  if (rules->size() != options.parameters)
+    return invalid("dense rules for {} parameters of {}", rules->size(), options.parameters);
+  return rules;
+}
+
 }  // namespace
 
 Status Server::check_options(const ServerOptions& options) {
@@ -77,7 +87,7 @@ Result<std::shared_ptr<Server>> Server::create(const ServerOptions& options) {
     server->dims_.push_back(table.dim);
     server->arenas_.push_back(make_row_arena(table));
   }
-  FLUX_ASSIGN_OR_RETURN(server->dense_rule_, make_optimizer(options.dense_optimizer));
+  FLUX_ASSIGN_OR_RETURN(server->dense_rules_, make_dense_rules(options));
   server->replicator_.set_book(std::shared_ptr<FollowerBook>(server, server.get()));
   server->heard_coordinator();
   server->build_slots();
@@ -124,7 +134,7 @@ ShardRows Server::make_rows(ShardId id) const {
       rows.tables.emplace_back(options_.tables[t], table_rules_[t].get(), arenas_[t]);
     return rows;
   }
-  rows.dense = std::make_unique<DenseShard>(dense_rule_.get(), dense_begin(id), dense_size(id));
+  rows.dense = std::make_unique<DenseShard>(*dense_rules_, dense_begin(id), dense_size(id));
   if (!initial_dense_.empty())
     rows.dense->init(std::span(initial_dense_).subspan(dense_begin(id), dense_size(id)));
   return rows;

@@ -47,8 +47,10 @@ inline uint64_t with_lr_scale(uint64_t hash, float scale) {
 struct ServerOptions {
   uint32_t shards = 256;  // sparse shards, 1..65536
   std::vector<TableOptions> tables;
-  OptimizerOptions dense_optimizer;
   uint64_t parameters = 0;  // floats in the flat dense vector
+  // How they are updated: `dense_ranges`, or all by one rule if there are none.
+  OptimizerOptions dense_optimizer;
+  std::vector<DenseRange> dense_ranges = {};
   uint64_t incarnation = 0;
   // Replicas that begin here in the initial state, complete. Unset: every shard, as primary under
   // `epoch`, without a backup. Dense shards are numbered after the sparse ones.
@@ -315,7 +317,7 @@ class Server final : public ServerPort,
 
   ServerOptions options_;
   std::vector<std::unique_ptr<const Optimizer>> table_rules_;
-  std::unique_ptr<const Optimizer> dense_rule_;
+  std::shared_ptr<const DenseRules> dense_rules_;
   std::vector<std::shared_ptr<RowArena>> arenas_;
   std::vector<uint32_t> dims_;
   std::vector<float> initial_dense_;

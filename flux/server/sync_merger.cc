@@ -57,8 +57,12 @@ void SyncMerger::add_rows(std::span<const Key> keys, const uint32_t* counts,
   }
 }
 
-void SyncMerger::add_dense(const float* gradient, float weight) {
-  add_scaled(dense_.data(), gradient, dense_.size(), weight);
+void SyncMerger::add_dense(const float* gradient, float weight, uint64_t first,
+                           std::span<const FlatRange> sums) {
+  for_each_part(sums, first, first + dense_.size(), [&](uint64_t begin, uint64_t end, bool is_sum) {
+    add_scaled(dense_.data() + (begin - first), gradient + (begin - first), end - begin,
+               is_sum ? 1.0F : weight);
+  });
 }
 
 uint64_t SyncMerger::rows_hash() const {

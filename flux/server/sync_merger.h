@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "flux/base/flat_range.h"
 #include "flux/base/key.h"
 
 namespace flux {
@@ -28,7 +29,10 @@ class SyncMerger {
   const float* table(size_t t) const { return tables_[t].data(); }
 
   void begin_dense(size_t size) { dense_.assign(size, 0.0F); }
-  void add_dense(const float* gradient, float weight);
+  // The gradient of the dense shard that begins at `first` of the flat vector. In the ranges `sums`
+  // it is a sum over examples and is added as it is.
+  void add_dense(const float* gradient, float weight, uint64_t first = 0,
+                 std::span<const FlatRange> sums = {});
   const float* dense() const { return dense_.data(); }
 
   // Of keys, counts and gradients, as of a single push.

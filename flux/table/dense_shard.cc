@@ -10,21 +10,39 @@
 namespace flux {
 namespace {
 constexpr size_t kHeaderBytes = 3 * sizeof(uint64_t);
+
+size_t state_size(const std::vector<DensePiece>& pieces) {
+  size_t floats = 0;
+  for (const DensePiece& piece : pieces) floats += piece.rule->state_size(piece.size);
+  return floats;
+}
 }  // namespace
 
-DenseShard::DenseShard(const Optimizer* optimizer, size_t offset, size_t size)
+DenseShard::DenseShard(std::vector<DensePiece> pieces, size_t offset, size_t size)
     : offset_(offset),
       size_(size),
-      optimizer_(optimizer),
-      floats_(size + optimizer->state_size(size)) {
+      pieces_(std::move(pieces)),
+      floats_(size + state_size(pieces_)) {
   floats_.fill(0.0F);
-  optimizer_->init_state(floats_.data() + size_, size_);
+  init_state();
+}
+DenseShard::DenseShard(const DenseRules& rules, size_t offset, size_t size)
+    : DenseShard(rules.pieces(offset, size), offset, size) {}
+DenseShard::DenseShard(const Optimizer* rule, size_t offset, size_t size)
+    : DenseShard(std::vector<DensePiece>{{rule, size, 1}}, offset, size) {}
+
+void DenseShard::init_state() {
+  float* state = floats_.data() + size_;
+  for (const DensePiece& piece : pieces_) {
+    piece.rule->init_state(state, piece.size);
+    state += piece.rule->state_size(piece.size);
+  }
 }
 
 void DenseShard::init(std::span<const float> values) {
   FLUX_CHECK(values.size() == size_, "{} values for a dense shard of {}", values.size(), size_);
   std::copy(values.begin(), values.end(), floats_.data());
-  optimizer_->init_state(floats_.data() + size_, size_);
+  init_state();
   examples_ = 0;
 }
 
@@ -33,7 +51,14 @@ void DenseShard::pull(float* out) const {
 }
 
 void DenseShard::push(const float* gradient, uint64_t examples, float lr_scale) {
-  optimizer_->update(floats_.data(), floats_.data() + size_, gradient, size_, lr_scale);
+  float* weights = floats_.data();
+  float* state = weights + size_;
+  for (const DensePiece& piece : pieces_) {
+    piece.rule->update(weights, state, gradient, piece.size, lr_scale * piece.lr_scale);
+    weights += piece.size;
+    gradient += piece.size;
+    state += piece.rule->state_size(piece.size);
+  }
   examples_ += examples;
 }
 

@@ -17,7 +17,7 @@ std::vector<float> normals(Random& random, size_t n) {
   return values;
 }
 
-class DenseShardTest : public testing::TestWithParam<const char*> {
+class DenseShardTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     options_.rule = GetParam();
@@ -95,7 +95,7 @@ TEST_P(DenseShardTest, AnEmptyShardWorks) {
   EXPECT_EQ(a.content_hash(), b.content_hash());
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, DenseShardTest, testing::Values("sgd", "adagrad", "adam"));
+INSTANTIATE_TEST_SUITE_P(Rules, DenseShardTest, testing::ValuesIn(optimizer_rules()));
 
 }  // namespace
 }  // namespace flux

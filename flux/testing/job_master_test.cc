@@ -376,6 +376,30 @@ TEST_F(JobMasterTest, TheLearningRateFollowsTheWorkers) {
   EXPECT_EQ(lease(w).value().lr_scale, 2.0F);
 }
 
+// Five blocks of 20 examples in each epoch; what the learning rate's schedule goes by.
+TEST_F(JobMasterTest, ALeaseSaysHowMuchOfTheRunIsBeforeIt) {
+  plan_.schedule.epochs = 2;
+  begin();
+  const WorkerId w = join("w0");
+  std::vector<BatchId> done;
+  uint32_t seen = 0;
+  for (uint64_t i = 1; i <= 50 && !outcome_; ++i) {
+    LeaseRequest request;
+    request.worker = w;
+    request.seq = i;
+    request.applied = done;
+    keep_alive();
+    const auto answer = ask(request);
+    done.clear();
+    if (!answer.is_ok() || answer.value().kind != LeaseAnswer::Kind::kBlock) continue;
+    const BlockId& id = answer.value().lease.id;
+    EXPECT_EQ(answer.value().examples_before, id.epoch * 100U + id.block * 20U);
+    done = train(answer.value());
+    ++seen;
+  }
+  EXPECT_EQ(seen, 10U);
+}
+
 // Two members of a round; the coordinator is replaced; one of them comes back with its block, the
 // other does not: it is voided, and the round goes on without it.
 TEST_F(JobMasterTest, SyncRoundsAreAdoptedAndWhoDoesNotComeBackIsVoided) {

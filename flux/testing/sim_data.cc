@@ -70,8 +70,7 @@ class SimDataset final : public Dataset {
         content_(std::make_shared<const SimContent>(std::move(content))),
         pass_(pass) {}
   const Geometry& geometry() const override { return geometry_; }
-  uint32_t slots() const override { return kSimSlots; }
-  uint32_t dense() const override { return kSimDense; }
+  const Features& features() const override { return features_; }
   Result<std::unique_ptr<BlockReader>> open_block(uint32_t block, uint32_t epoch) const override {
     if (block >= geometry_.blocks.size())
       return invalid("block {} of {}", block, geometry_.blocks.size());
@@ -80,6 +79,7 @@ class SimDataset final : public Dataset {
   }
 
  private:
+  const Features features_{kSimSlots, kSimDense, {}, false, {"label"}, false};
   Geometry geometry_;
   std::shared_ptr<const SimContent> content_;
   uint32_t pass_;

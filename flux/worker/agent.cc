@@ -122,6 +122,7 @@ Status WorkerAgent::build_lanes(WorkerSetup setup) {
   BlockStoreOptions store;
   store.lanes = count;
   store.only_when_idle = setup.deterministic;
+  store.lr_schedule = setup.lr_schedule;
   // Whether lanes have their own queues is the mode's to say, and the mode wants the store.
   FLUX_ASSIGN_OR_RETURN(const auto probe, make_mode(setup.mode, mode));
   store.by_lane = probe->lanes_lease();

@@ -67,6 +67,7 @@ using OpenDataset = std::function<Result<std::shared_ptr<const Dataset>>(const G
 struct WorkerSetup {
   std::string mode = "async";
   bool deterministic = false;
+  LrSchedule lr_schedule = {};
   LaneOptions lane;  // index is filled in
   std::vector<LaneSetup> lanes;
   OpenDataset open_dataset;          // runs through the Offload

@@ -277,6 +277,7 @@ void WorkerAgent::open_in_cut(const Waiting& waiting, const std::shared_ptr<cons
   opened->block.evaluate = answer.kind == LeaseAnswer::Kind::kEvaluate;
   opened->block.geometry = answer.geometry;
   opened->block.lr_scale = answer.lr_scale;
+  opened->block.first_batch = answer.examples_before / data->geometry().batch_size;
   const auto work = [opened, data, round = answer] {
     const BlockId& id = opened->block.lease.id;
     // Test data has no epochs: its order is that of the records.

@@ -95,7 +95,7 @@ BatchSource::Next BlockStore::next(uint32_t lane, BatchItem* out) {
   out->id = BatchId{block.lease.id, batch, static_cast<uint8_t>(block.lease.batches)};
   out->evaluate = block.evaluate;
   out->geometry = block.geometry;
-  out->lr_scale = block.lr_scale;
+  out->lr_scale = block.lr_scale * options_.lr_schedule.factor(block.first_batch + batch);
   out->reader = block.reader;
   out->step = block.steps.empty() ? nullptr : block.steps[batch];
   const bool signal = should_signal(&queue);

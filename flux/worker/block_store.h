@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "flux/api/job_port.h"
+#include "flux/cluster/lr_schedule.h"
 #include "flux/worker/batch_source.h"
 
 namespace flux {
@@ -32,7 +33,8 @@ struct OpenBlock {
   BlockLease lease;
   bool evaluate = false;
   uint64_t geometry = 0;
-  float lr_scale = 1;  // of the lease
+  float lr_scale = 1;        // of the lease
+  uint64_t first_batch = 0;  // its position in the run, in batches
   std::shared_ptr<const BlockReader> reader;
   std::vector<std::shared_ptr<const SyncStep>> steps;  // sync: by batch
 };
@@ -43,6 +45,7 @@ struct BlockStoreOptions {
   bool only_when_idle = false;  // lease only when everything before is finished
   uint32_t ahead = 4;           // open batches per lane
   uint32_t blocks_max = 512;    // leased and not begun
+  LrSchedule lr_schedule = {};  // of the scale that each batch gets
 };
 
 // What is to be told to the coordinator.

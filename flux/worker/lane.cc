@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "flux/base/hash.h"
+#include "flux/worker/judged_head.h"
 #include "flux/worker/scored.h"
 
 namespace flux {
@@ -18,6 +20,7 @@ PsClientOptions with_model(PsClientOptions options, const Graph& graph) {
   for (const std::string& table : graph.tables())
     options.dims.push_back(graph.inputs().tables.at(table));
   options.parameters = graph.parameter_count();
+  options.dense_sums = graph.summaries();
   return options;
 }
 
@@ -31,7 +34,7 @@ Lane::Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net, Cl
               std::move(fetch_route), executor),
       host_(std::make_shared<LaneHost>()),
       no_keys_(options_.client.sparse_shards + 1, 0),
-      predictions_(options_.batch_max),
+      predictions_(options_.batch_max * net_->graph().heads().size()),
       last_ns_(executor->now_ns()) {
   options_.client = with_model(options_.client, net_->graph());
   host_->index = options_.index;
@@ -232,6 +235,9 @@ void Lane::fill_input(BatchWork* work) {
   input_.batch = work->batch.size;
   input_.labels = work->batch.labels.data();
   input_.dense = work->batch.dense_values.data();
+  input_.begin = work->batch.begin.empty() ? nullptr : work->batch.begin.data();
+  input_.weights = work->batch.weights.empty() ? nullptr : work->batch.weights.data();
+  input_.noise = noise_of(work->item.id);
   input_.tables.clear();
   gradients_.parameters = work->dense_gradient.data();
   gradients_.tables.clear();
@@ -240,6 +246,12 @@ void Lane::fill_input(BatchWork* work) {
     gradients_.tables.push_back(work->row_gradients[t].data());
   }
   if (newest_dense_) net_->set_parameters(newest_dense_->data());
+}
+
+uint64_t Lane::noise_of(const BatchId& id) {
+  const uint64_t block = hash_pair(hash_pair(id.block.pass, id.block.phase),
+                                   hash_pair(id.block.epoch, id.block.block));
+  return hash_pair(block, id.batch);
 }
 
 Computed Lane::computed(const BatchWork& work, double loss) const {
@@ -259,8 +271,9 @@ bool Lane::train(const BatchWorkPtr& work) {
   }
   const uint32_t n = work->batch.size;
   const std::lock_guard lock(progress_mutex_);
-  if (options_.metrics)
-    progress_.metrics.add(work->batch.labels.data(), predictions_.data(), n, loss);
+  const JudgedHead head = judged_head(net_->graph(), work->batch, predictions_.data());
+  if (options_.metrics && head.labels != nullptr)
+    progress_.metrics.add(head.labels, head.predictions, n, net_->head_losses()[head.index]);
   progress_.loss_sum += loss;
   progress_.examples += n;
   ++progress_.batches;
@@ -275,9 +288,9 @@ void Lane::evaluate(BatchWork* work) {
         invalid("evaluating {}: the loss is {}: the model diverged; lower the learning rate "
                 "and start from an older checkpoint",
                 to_string(work->item.id), loss));
-  const KeyedBatch scored = scored_batch(work->batch, predictions_.data());
+  const auto scored = scored_batches(net_->graph(), work->batch, predictions_.data());
   source_->evaluated(options_.index,
-                     {work->item.id, encode_scored(work->batch.size, loss, {&scored, 1})});
+                     {work->item.id, encode_scored(work->batch.size, loss, scored)});
   spend(Stage::kCompute);
 }
 

@@ -96,6 +96,8 @@ class Lane {
   void pulled(const BatchWorkPtr& work, const Status& status);
   bool dense_is_here();
   void fill_input(BatchWork* work);
+  // The same whenever and wherever the batch is trained.
+  static uint64_t noise_of(const BatchId& id);
   Computed computed(const BatchWork& work, double loss) const;
   bool train(const BatchWorkPtr& work);
   void evaluate(BatchWork* work);

@@ -24,6 +24,7 @@ class Lane {
     pointers_.resize(dims_.size());
     shards_.resize(options.all_shards);
     std::iota(shards_.begin(), shards_.end(), 0U);
+    by_head_.resize(graph.heads().size() * options.net.batch_max);
   }
 
   // Dense parameters do not move while predicting: taken once.
@@ -49,9 +50,14 @@ class Lane {
     input.batch = batch_.size;
     input.labels = batch_.labels.data();
     input.dense = batch_.dense_values.data();
-    const double loss = net_->predict(input, predictions);
-    const KeyedBatch scored = scored_batch(batch_, predictions);
-    return metrics_.add(batch_.size, loss, {&scored, 1});
+    input.begin = batch_.begin.empty() ? nullptr : batch_.begin.data();
+    input.weights = batch_.weights.empty() ? nullptr : batch_.weights.data();
+    const double loss = net_->predict(input, by_head_.data());
+    const size_t heads = net_->graph().heads().size();
+    for (size_t h = 0; h < heads; ++h)
+      for (uint32_t b = 0; b < batch_.size; ++b)
+        predictions[b * heads + h] = by_head_[h * batch_.size + b];
+    return metrics_.add(batch_.size, loss, scored_batches(net_->graph(), batch_, by_head_.data()));
   }
   const MetricSet& metrics() const { return metrics_; }
 
@@ -77,6 +83,7 @@ class Lane {
   std::vector<Buffer<float>> rows_;
   std::vector<float*> pointers_;
   std::vector<ShardId> shards_;
+  std::vector<float> by_head_;  // [heads][batch]
   MetricSet metrics_;
 };
 
@@ -97,14 +104,15 @@ Result<MetricReport> Predictor::run(const PredictorOptions& options, ServerPort*
     if (options.stop != nullptr && options.stop->load())
       return error(Code::kCancelled, "stopped while predicting");
     FLUX_ASSIGN_OR_RETURN(const auto reader, dataset.open_block(b, 0));
-    predictions.resize(geometry.blocks[b].records);
+    const size_t heads = options.graph->heads().size();
+    predictions.resize(geometry.blocks[b].records * heads);
     std::atomic<uint32_t> next{0};
     std::vector<std::thread> threads;
     for (size_t t = 0; t < lanes.size(); ++t)
       threads.emplace_back([&, t] {
         for (uint32_t j; results[t].is_ok() && (j = next.fetch_add(1)) < geometry.batches_in(b);)
-          results[t] = lanes[t]->run(
-              *reader, j, predictions.data() + static_cast<size_t>(j) * geometry.batch_size);
+          results[t] =
+              lanes[t]->run(*reader, j, predictions.data() + heads * j * geometry.batch_size);
       });
     for (std::thread& thread : threads) thread.join();
     for (const Status& result : results) FLUX_RETURN_IF_ERROR(result);

@@ -31,7 +31,7 @@ struct PredictorOptions {
 
 class Predictor {
  public:
-  // Probabilities of one block, in the order of its records.
+  // Predictions of one block, in the order of its records, those of one record by head.
   using Sink = std::function<Status(std::span<const float> predictions)>;
   static Result<MetricReport> run(const PredictorOptions& options, ServerPort* server,
                                   const Dataset& dataset, const Sink& sink);

@@ -128,7 +128,7 @@ class CheckpointDamage(Case):
         for field, now, text in (
                 ("tables__embedding__dim", 3, "tables.embedding.dim: 2 in the checkpoint, 3 in"),
                 ("tables__embedding__init", "zero", "tables.embedding.init: uniform in the"),
-                ("tables__embedding__optimizer__rule", "sgd",
+                ("tables__embedding__optimizer", "{rule: sgd}",
                  "tables.embedding.optimizer.rule: adagrad in the checkpoint, sgd in the job"),
                 ("dense_optimizer__rule", "sgd", "dense_optimizer.rule: adam in the checkpoint"),
                 ("model__layers__fc1__units", 5, "fc1"),

@@ -14,6 +14,28 @@ from _support import SOURCE, Case, example, sets, write_data
 
 EVENTS: dict[str, list[str]] = json.loads((SOURCE / "tests/golden/event_keys.json").read_text())
 
+TWO_HEADS = """
+name: two
+output: out
+data:
+  format: feasign
+  train: tasks.txt
+  test: tasks.txt
+  batch: 100
+  labels: [click, buy]
+  group: f0
+  slots: [{name: f0}, {name: f1}, {name: f2}, {name: f3}, {name: f4}, {name: f5}]
+tables:
+  - {name: vector, dim: 4}
+model:
+  layers:
+    - {name: emb, op: embedding, table: vector, combine: sum}
+    - {name: click_logit, op: fc, inputs: emb, units: 1}
+    - {name: buy_logit, op: fc, inputs: emb, units: 1}
+    - {name: click_loss, op: logistic_loss, inputs: [click_logit, click]}
+    - {name: buy_loss, op: logistic_loss, inputs: [buy_logit, buy]}
+"""
+
 
 def crc32c(data: bytes) -> int:
     """CRC-32C bit by bit, from its definition."""
@@ -142,6 +164,25 @@ class Outputs(Case):
         command = ["eval", "job.yaml", "--threads", "1", "--json", *self.command()[4:]]
         told = json.loads(self.flux(*command).out)
         self.assertEqual(told, self.summary("out")["test"], "threads and process do not show")
+
+    def test_several_heads(self) -> None:
+        self.flux("data", "gen", "feasign", "--kind", "tasks", "--examples", "2000", "--out",
+                  "tasks.txt")
+        (self.folder / "two.yaml").write_text(TWO_HEADS)
+        self.flux("run", "two.yaml")
+        test = self.summary("out")["test"]
+        self.assertEqual([head["head"] for head in test["heads"]], ["click_loss", "buy_loss"])
+        self.assertEqual([head["examples"] for head in test["heads"]], [2000, 2000])
+        self.assertEqual(self.summary("out")["auc"], test["heads"][0]["auc"], "of the first head")
+        for head in test["heads"]:
+            self.assertGreater(head["groups"], 1)
+            self.assertTrue(0 < head["gauc"] < 1)
+            self.assertEqual([at["k"] for at in head["at"]], [1, 5, 10])
+        losses = sum(head["log_loss"] for head in test["heads"])
+        self.assertAlmostEqual(test["loss"], losses, places=4)
+        self.assertEqual(json.loads(self.flux("eval", "two.yaml", "--json").out), test)
+        files = list((self.folder / "out/tensorboard").iterdir())
+        self.assertIn("held-out/buy_loss/auc", scalars(files[0]))
 
     def events(self, out: str) -> list[dict[str, Any]]:
         lines = [json.loads(line) for line in out.splitlines()]

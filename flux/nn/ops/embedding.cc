@@ -1,14 +1,41 @@
-// embedding: the rows of one sparse table for the example's slots, side by side or summed.
+// embedding: the rows of one sparse table for the example's slots: side by side, summed, or one
+// slot as a sequence. A slot with several keys is pooled first.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "flux/base/text.h"
 #include "flux/nn/gather.h"
+#include "flux/nn/gather_many.h"
 #include "flux/nn/operator.h"
 
 namespace flux {
 namespace {
+
+Pool pool_of(const std::string& name) {
+  if (name == "mean") return Pool::kMean;
+  if (name == "max") return Pool::kMax;
+  return name == "first" ? Pool::kFirst : Pool::kSum;
+}
+
+// What the attributes say; find_slots() has accepted the names.
+ManyShape shape_of(const ModelInputs& model, const Node& node) {
+  ManyShape shape;
+  shape.all_slots = model.slots;
+  shape.dim = model.tables.at(node.text_attr("table"));
+  shape.pool = pool_of(node.text_attr("pool"));
+  shape.add_slots = node.text_attr("combine") == "sum";
+  if (node.text_attr("combine") == "sequence")
+    shape.length = static_cast<uint32_t>(node.int_attr("length"));
+  shape.keep_last = node.text_attr("keep") == "last";
+  for (const std::string& name : node.texts_attr("slots")) {
+    const auto at = std::find(model.slot_names.begin(), model.slot_names.end(), name);
+    shape.slots.push_back(static_cast<uint32_t>(at - model.slot_names.begin()));
+  }
+  for (uint32_t s = 0; s < model.slots && node.texts_attr("slots").empty(); ++s)
+    shape.slots.push_back(s);
+  return shape;
+}
 
 Status infer(InferContext& context) {
   const std::string& table = context.node.text_attr("table");
@@ -21,8 +48,17 @@ Status infer(InferContext& context) {
                                     known.empty() ? "none" : join(known, ", ")));
   }
   if (context.model.slots == 0) return context.fail("the data has no sparse features");
-  const bool concat = context.node.text_attr("combine") == "concat";
-  context.node.width = it->second * (concat ? context.model.slots : 1);
+  const auto slots = context.find_slots(context.node.texts_attr("slots"));
+  if (!slots.is_ok()) return slots.status();
+  const ManyShape shape = shape_of(context.model, context.node);
+  if (shape.length > 0 && shape.slots.size() != 1)
+    return context.fail(fmt::format("a sequence is made of one slot, not of {}; name it in 'slots'",
+                                    shape.slots.size()));
+  const uint32_t positions =
+      shape.length > 0 ? shape.length
+                       : (shape.add_slots ? 1 : static_cast<uint32_t>(shape.slots.size()));
+  context.node.length = positions;
+  context.node.width = shape.dim * positions;
   context.table = table;
   return Status::ok();
 }
@@ -31,46 +67,113 @@ class EmbeddingKernel : public Kernel {
  public:
   explicit EmbeddingKernel(const KernelArgs& args)
       : table_(static_cast<size_t>(args.node.table)),
+        many_(shape_of(args.graph.inputs(), args.node)),
         out_(args.output),
-        out_gradient_(args.output_gradient) {
-    shape_.slots = args.graph.inputs().slots;
-    shape_.dim = args.graph.inputs().tables.at(args.node.text_attr("table"));
-    shape_.sum = args.node.text_attr("combine") == "sum";
+        out_gradient_(args.output_gradient),
+        line_(many_.dim) {
+    const ModelInputs& model = args.graph.inputs();
+    one_key_ = !model.many_keys && many_.length == 0 && args.node.texts_attr("slots").empty();
+    shape_ = {model.slots, many_.dim, many_.add_slots};
     for (const Node& node : args.graph.nodes())
       adds_ = adds_ || (node.table == args.node.table && &node > &args.node);
+    if (!one_key_ && many_.pool == Pool::kMax)
+      winners_ = args.memory.allocate_array<uint32_t>(static_cast<size_t>(args.batch_max) *
+                                                      many_.slots.size() * many_.dim);
   }
 
   void forward(Step& step) override {
-    gather_rows(shape_, step.input->tables[table_], step.batch, out_);
+    const TableInput& in = step.input->tables[table_];
+    if (one_key_) return gather_rows(shape_, in, step.batch, out_);
+    gather_many(many_, in, step.input->begin, step.batch, out_, line_.data(), winners_);
   }
   void backward(Step& step) override {
     const TableInput& in = step.input->tables[table_];
     float* gradient = step.gradients->tables[table_];
     // Several embeddings may share a table: the last one (first in backward) clears.
-    if (!adds_) std::memset(gradient, 0, in.row_count * shape_.dim * sizeof(float));
-    scatter_add_rows(shape_, in, step.batch, out_gradient_, gradient);
+    if (!adds_) std::memset(gradient, 0, in.row_count * many_.dim * sizeof(float));
+    if (one_key_) return scatter_add_rows(shape_, in, step.batch, out_gradient_, gradient);
+    scatter_many(many_, in, step.input->begin, step.batch, out_gradient_, line_.data(), winners_,
+                 gradient);
   }
 
  private:
   size_t table_;
+  ManyShape many_;
   GatherShape shape_;
+  bool one_key_ = false;
   bool adds_ = false;
   Tensor out_, out_gradient_;
+  std::vector<float> line_;
+  uint32_t* winners_ = nullptr;
 };
 
+double pooled(const ReferenceCall& call, const ManyShape& shape, KeyRange keys, uint32_t d) {
+  const auto value = [&](uint32_t i) { return call.rows[call.index[i] * shape.dim + d]; };
+  if (keys.begin == keys.end) return 0;
+  if (shape.pool == Pool::kFirst) return value(keys.begin);
+  double sum = 0, most = value(keys.begin);
+  for (uint32_t i = keys.begin; i < keys.end; ++i) {
+    sum += value(i);
+    most = std::max(most, value(i));
+  }
+  if (shape.pool == Pool::kMax) return most;
+  return shape.pool == Pool::kMean ? sum / (keys.end - keys.begin) : sum;
+}
+
 void reference(const ReferenceCall& call) {
-  const uint32_t slots = call.graph.inputs().slots;
-  const uint32_t dim = call.graph.inputs().tables.at(call.node.text_attr("table"));
-  const bool sum = call.node.text_attr("combine") == "sum";
-  const size_t n = static_cast<size_t>(call.batch) * call.node.width;
-  std::fill(call.output, call.output + n, 0.0);
+  const ManyShape shape = shape_of(call.graph.inputs(), call.node);
+  const uint32_t width = call.node.width;
+  std::fill(call.output, call.output + static_cast<size_t>(call.batch) * width, 0.0);
   for (uint32_t b = 0; b < call.batch; ++b) {
-    for (uint32_t s = 0; s < slots; ++s) {
-      const double* row = call.rows + call.index[b * slots + s] * dim;
-      double* to = call.output + b * call.node.width + (sum ? 0 : s * dim);
-      for (uint32_t d = 0; d < dim; ++d) to[d] += row[d];
+    double* out = call.output + static_cast<size_t>(b) * width;
+    for (size_t s = 0; s < shape.slots.size(); ++s) {
+      const KeyRange keys = key_range(call.begin, shape.all_slots, b, shape.slots[s]);
+      const KeyRange part = shown(keys, shape.length, shape.keep_last);
+      for (uint32_t d = 0; d < shape.dim; ++d) {
+        if (shape.length == 0)
+          out[(shape.add_slots ? 0 : s * shape.dim) + d] += pooled(call, shape, keys, d);
+        for (uint32_t i = part.begin; i < part.end && shape.length > 0; ++i)
+          out[(i - part.begin) * shape.dim + d] = call.rows[call.index[i] * shape.dim + d];
+      }
     }
   }
+}
+
+AttrSpec text_attribute(const char* name, const char* value, std::vector<std::string> choices,
+                        const char* doc) {
+  AttrSpec spec;
+  spec.name = name;
+  spec.type = AttrType::kString;
+  spec.default_value = std::string(value);
+  spec.choices = std::move(choices);
+  spec.doc = doc;
+  return spec;
+}
+
+std::vector<AttrSpec> attributes() {
+  AttrSpec table = text_attribute("table", "", {}, "name of the sparse table");
+  table.required = true;
+  AttrSpec slots;
+  slots.name = "slots";
+  slots.type = AttrType::kStrings;
+  slots.default_value = std::vector<std::string>();
+  slots.doc = "names of the slots, in this order; none: all slots of the data";
+  AttrSpec length;
+  length.name = "length";
+  length.default_value = int64_t{20};
+  length.min = 1;
+  length.max = 4096;
+  length.doc = "combine: sequence: positions; longer ones are cut, shorter ones end in zeros";
+  return {table,
+          slots,
+          text_attribute("combine", "concat", {"concat", "sum", "sequence"},
+                         "how the slots of an example come together; sequence: the rows of one "
+                         "slot one after the other, [B, length, dim]"),
+          text_attribute("pool", "sum", {"sum", "mean", "max", "first"},
+                         "how the keys of one slot come together, where it may have several"),
+          length,
+          text_attribute("keep", "last", {"first", "last"},
+                         "combine: sequence: which keys stay of one that is too long")};
 }
 
 }  // namespace
@@ -78,20 +181,11 @@ void reference(const ReferenceCall& call) {
 OperatorDef operator_embedding() {
   OperatorDef def;
   def.info.name = "embedding";
-  def.info.doc = "Rows of a sparse table, one per slot: [B, slots * dim], or their sum [B, dim].";
-  AttrSpec table;
-  table.name = "table";
-  table.type = AttrType::kString;
-  table.required = true;
-  table.default_value = std::string();
-  table.doc = "name of the sparse table";
-  AttrSpec combine;
-  combine.name = "combine";
-  combine.type = AttrType::kString;
-  combine.default_value = std::string("concat");
-  combine.choices = {"concat", "sum"};
-  combine.doc = "how the slots of an example come together";
-  def.info.attrs = {table, combine};
+  def.info.doc =
+      "Rows of a sparse table, one per slot: [B, slots, dim], or their sum [B, dim], or one slot "
+      "as "
+      "a sequence [B, length, dim].";
+  def.info.attrs = attributes();
   def.infer = infer;
   def.reference = reference;
   def.forgets_output = [](const Node&) { return true; };

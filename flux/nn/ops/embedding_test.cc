@@ -27,5 +27,58 @@ TEST(Embedding, ForwardAndGradientOfEveryDim) {
   }
 }
 
+ModelInputs many_keys(uint32_t dim) {
+  ModelInputs inputs{3, 0, {{"t", dim}}};
+  inputs.slot_names = {"user", "item", "history"};
+  inputs.many_keys = true;
+  return inputs;
+}
+
+TEST(Embedding, AnyNumberOfKeysIsPooled) {
+  for (const char* pool : {"sum", "mean", "max", "first"}) {
+    for (const char* combine : {"concat", "sum"}) {
+      const std::map<std::string, AttrValue> attrs = {{"table", std::string("t")},
+                                                      {"pool", std::string(pool)},
+                                                      {"combine", std::string(combine)}};
+      auto some = attrs;
+      some["slots"] = std::vector<std::string>{"history", "user"};
+      const auto graph = must_build(
+          many_keys(5),
+          {node("e", "embedding", {}, attrs), node("f", "embedding", {}, some),
+           node("x", "concat", {"e", "f"}), node("z", "fc", {"x"}, {{"units", int64_t{1}}}),
+           node("l", "logistic_loss", {"z", "label"})});
+      CheckOptions options;
+      options.row_count = 9;
+      EXPECT_EQ("", check_net(graph, options)) << pool << combine;
+    }
+  }
+}
+
+TEST(Embedding, ASequenceIsCutAndFilledUp) {
+  for (const char* keep : {"first", "last"}) {
+    const auto graph = must_build(
+        many_keys(3),
+        {node("e", "embedding", {},
+              {{"table", std::string("t")},
+               {"slots", std::vector<std::string>{"history"}},
+               {"combine", std::string("sequence")},
+               {"length", int64_t{3}},
+               {"keep", std::string(keep)}}),
+         node("m", "sequence_mask", {}, {{"slot", std::string("history")}, {"length", int64_t{3}}}),
+         node("x", "concat", {"e", "m"}), node("z", "fc", {"x"}, {{"units", int64_t{1}}}),
+         node("l", "logistic_loss", {"z", "label"})});
+    EXPECT_EQ("", check_net(graph, {})) << keep;
+  }
+}
+
+TEST(Embedding, ASlotThatTheDataLacksIsNamed) {
+  GraphBuilder builder(many_keys(3));
+  const Status status =
+      builder.add(node("e", "embedding", {},
+                       {{"table", std::string("t")}, {"slots", std::vector<std::string>{"usr"}}}));
+  EXPECT_NE(std::string::npos, status.message().find("no slot 'usr', did you mean 'user'?"))
+      << status.message();
+}
+
 }  // namespace
 }  // namespace flux

@@ -1,19 +1,24 @@
-// fc: a fully connected layer, y = f(x W + b).
+// fc: a fully connected layer, y = f(x W + b), of the whole example or of each position.
 #include <cmath>
 
+#include "flux/nn/attribute_specs.h"
 #include "flux/nn/fc_kernel.h"
 #include "flux/nn/operator.h"
+#include "flux/nn/per_position.h"
 
 namespace flux {
 namespace {
 
 Status infer(InferContext& context) {
-  const int64_t in = context.inputs[0]->width;
+  const Node& input = *context.inputs[0];
+  const uint32_t length = context.node.bool_attr("per_position") ? input.length : 1;
+  const int64_t in = input.width / length;
   const int64_t units = context.node.int_attr("units");
   const float range = std::sqrt(1.0F / static_cast<float>(in));
   context.add_parameter("weight", {in, units}, range);
   if (context.node.bool_attr("bias")) context.add_parameter("bias", {units}, range);
-  context.node.width = static_cast<uint32_t>(units);
+  context.node.length = length;
+  context.node.width = static_cast<uint32_t>(units) * length;
   context.node.relu_output = context.node.text_attr("activation") == "relu";
   return Status::ok();
 }
@@ -24,25 +29,12 @@ bool wants_bf16(const Node& node, const Node& input) {
 }
 
 std::vector<AttrSpec> attributes() {
-  AttrSpec units;
-  units.name = "units";
-  units.required = true;
-  units.default_value = int64_t{1};
-  units.min = 1;
-  units.max = 65536;
-  units.doc = "width of the output";
-  AttrSpec activation;
-  activation.name = "activation";
-  activation.type = AttrType::kString;
-  activation.default_value = std::string("none");
-  activation.choices = {"none", "relu", "sigmoid", "tanh"};
-  activation.doc = "applied to the output";
-  AttrSpec bias;
-  bias.name = "bias";
-  bias.type = AttrType::kBool;
-  bias.default_value = true;
-  bias.doc = "whether to add a trainable vector";
-  return {units, activation, bias};
+  return {
+      required(int_attribute("units", 1, 1, 65536, "width of the output")),
+      choice_attribute("activation", {"none", "relu", "sigmoid", "tanh"}, "applied to the output"),
+      bool_attribute("bias", true, "whether to add a trainable vector"),
+      bool_attribute("per_position", false,
+                     "whether each position of [B,T,d] is a row of its own: [B,T,units]")};
 }
 
 double activate(const std::string& name, double z) {
@@ -52,10 +44,11 @@ double activate(const std::string& name, double z) {
 }
 
 void reference(const ReferenceCall& call) {
-  const uint32_t in = call.input_width(0), units = call.node.width;
+  const uint32_t length = call.node.length, units = call.node.dim();
+  const uint32_t in = call.input_width(0) / length;
   const bool bias = call.node.bool_attr("bias");
   const std::string& activation = call.node.text_attr("activation");
-  for (uint32_t b = 0; b < call.batch; ++b) {
+  for (uint32_t b = 0; b < call.batch * length; ++b) {
     for (uint32_t u = 0; u < units; ++u) {
       double z = bias ? call.parameter(1)[u] : 0;
       for (uint32_t k = 0; k < in; ++k)
@@ -75,7 +68,9 @@ OperatorDef operator_fc() {
   def.info.attrs = attributes();
   def.infer = infer;
   def.reference = reference;
-  def.make_kernel = make_fc_kernel;
+  def.make_kernel = [](const KernelArgs& args) {
+    return args.node.length > 1 ? make_per_position(args, make_fc_kernel) : make_fc_kernel(args);
+  };
   def.masks_relu = true;
   def.replaces_input = true;
   def.forgets_output = [](const Node& node) { return node.text_attr("activation") == "none"; };

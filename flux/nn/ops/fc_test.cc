@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "flux/nn/operator_check.h"
 #include "flux/nn/reference.h"
 
 namespace flux {
@@ -34,6 +35,17 @@ TEST(Fc, WithoutBiasHasOneParameter) {
   ASSERT_EQ(1U, graph->parameters().size());
   EXPECT_EQ("z.weight", graph->parameters()[0].name);
   EXPECT_EQ("", check_net(graph, {}));
+}
+
+TEST(Fc, PerPosition) {
+  EXPECT_EQ("", check_random_operators(30, [](Random& random) -> OperatorCase {
+              const char* activations[] = {"none", "sigmoid", "tanh"};
+              return {"fc",
+                      {{between(random, 1, 6), between(random, 1, 20)}},
+                      {{"units", int64_t{between(random, 1, 20)}},
+                       {"activation", std::string(activations[random.below(3)])},
+                       {"per_position", true}}};
+            }));
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
-// logistic_loss: mean over the batch of log(1 + exp(z)) - y z, for logit z and label y.
+// logistic_loss: mean over the batch of w (log(1 + exp(z)) - y z), for logit z, label y and the
+// example's weight w (1 if it is not given).
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "flux/nn/loss_inputs.h"
 #include "flux/nn/operator.h"
 #include "flux/nn/vector_math.h"
 
@@ -10,16 +12,7 @@ namespace flux {
 namespace {
 
 Status infer(InferContext& context) {
-  const Node& logit = *context.inputs[0];
-  const Node& label = *context.inputs[1];
-  if (label.name != "label" || logit.name == "label")
-    return context.fail(
-        fmt::format("inputs must be the logit and then 'label', got {}", context.shapes()));
-  if (logit.width != 1)
-    return context.fail(
-        fmt::format("the logit must be [B,1], got {}; end the model with an fc of "
-                    "units: 1",
-                    context.shapes()));
+  FLUX_RETURN_IF_ERROR(check_loss_inputs(context, 1));
   context.node.width = 1;
   return Status::ok();
 }
@@ -27,11 +20,17 @@ Status infer(InferContext& context) {
 class LogisticLossKernel : public Kernel {
  public:
   explicit LogisticLossKernel(const KernelArgs& args)
-      : logit_(args.inputs[0]), z_(args.batch_max), p_(args.batch_max), loss_(args.batch_max) {}
+      : logit_(args.inputs[0]),
+        weights_(args, 2),
+        label_(static_cast<size_t>(label_column(args.graph.nodes()[args.node.inputs[1]]))),
+        head_(args.head),
+        head_weight_(args.head_weight),
+        z_(args.batch_max),
+        p_(args.batch_max),
+        loss_(args.batch_max) {}
 
   void forward(Step& step) override {
     const uint32_t n = step.batch;
-    const float* labels = step.input->labels;
     for (uint32_t b = 0; b < n; ++b) {
       float scratch;
       z_[b] = *read_row(logit_.value, b, &scratch);
@@ -39,34 +38,47 @@ class LogisticLossKernel : public Kernel {
     const float* z = z_.data();
     float* p = p_.data();
     for (uint32_t b = 0; b < n; ++b) p[b] = sigmoid(z[b]);
-    if (step.predictions != nullptr)
-      for (uint32_t b = 0; b < n; ++b) step.predictions[b] = p[b];
+    if (float* predictions = step.head_predictions(head_))
+      for (uint32_t b = 0; b < n; ++b) predictions[b] = p[b];
+    const float* labels = labels_of(step);
     if (labels == nullptr) return;
     float* loss = loss_.data();
     for (uint32_t b = 0; b < n; ++b) loss[b] = logistic_loss_of(z[b], labels[b]);
+    for (uint32_t b = 0; b < n && weights_; ++b) loss[b] *= weights_.of(b);
     double sum = 0;
     for (uint32_t b = 0; b < n; ++b) sum += loss[b];
-    step.loss_sum = sum;
+    step.loss_sums[head_] = sum;
   }
 
   void backward(Step& step) override {
     if (!logit_.gradient) return;
-    const float scale = 1.0F / static_cast<float>(step.batch);
+    const float scale = head_weight_ / static_cast<float>(step.batch);
+    const float* labels = labels_of(step);
     for (uint32_t b = 0; b < step.batch; ++b) {
-      const float g = (p_[b] - step.input->labels[b]) * scale;
+      const float g = (p_[b] - labels[b]) * scale * weights_.of(b);
       write_row(logit_.gradient, b, &g, logit_.add);
     }
   }
 
  private:
+  const float* labels_of(const Step& step) const {
+    return step.input->labels == nullptr ? nullptr : step.input->labels + label_ * step.batch;
+  }
+
   KernelInput logit_;
+  LossWeights weights_;
+  size_t label_;
+  uint32_t head_;
+  float head_weight_;
   std::vector<float> z_, p_, loss_;
 };
 
 void reference(const ReferenceCall& call) {
   for (uint32_t b = 0; b < call.batch; ++b) {
     const double z = call.inputs[0][b], y = call.inputs[1][b];
-    call.output[b] = std::log1p(std::exp(-std::fabs(z))) + std::max(z, 0.0) - y * z;
+    const double loss = std::log1p(std::exp(-std::fabs(z))) + std::max(z, 0.0) - y * z;
+    call.output[b] = loss_weight(call, 2, b) * loss;
+    call.predictions[b] = 1 / (1 + std::exp(-z));
   }
 }
 
@@ -75,14 +87,20 @@ void reference(const ReferenceCall& call) {
 OperatorDef operator_logistic_loss() {
   OperatorDef def;
   def.info.name = "logistic_loss";
-  def.info.doc = "Mean log loss of a logit [B,1] against 'label'; predictions are its sigmoid.";
-  def.info.inputs_min = def.info.inputs_max = 2;
+  def.info.doc =
+      "Mean log loss of a logit [B,1] against a label, by an optional weight [B,1] of each "
+      "example; "
+      "predictions are the logit's sigmoid.";
+  def.info.inputs_min = 2;
+  def.info.inputs_max = 3;
+  def.info.attrs = {loss_weight_attribute()};
   def.infer = infer;
   def.reference = reference;
   def.make_kernel = [](const KernelArgs& args) -> Result<std::unique_ptr<Kernel>> {
     return std::unique_ptr<Kernel>(new LogisticLossKernel(args));
   };
   def.is_loss = true;
+  def.label_input = 1;
   return def;
 }
 

@@ -18,5 +18,20 @@ TEST(LogisticLoss, ForwardAndGradient) {
   EXPECT_EQ("", check_net(graph, options));
 }
 
+TEST(LogisticLoss, SeveralHeadsWithWeightsOfLossesAndExamples) {
+  ModelInputs inputs{0, 3, {}};
+  inputs.labels = {"click", "buy"};
+  inputs.weights = true;
+  const auto graph = must_build(
+      inputs, {node("h", "fc", {"dense"}, {{"units", int64_t{4}}}),
+               node("a", "fc", {"h"}, {{"units", int64_t{1}}}),
+               node("b", "fc", {"h"}, {{"units", int64_t{1}}}),
+               node("la", "logistic_loss", {"a", "click", "weight"}, {{"loss_weight", 0.5}}),
+               node("lb", "logistic_loss", {"b", "buy"}, {{"loss_weight", 2.0}})});
+  ASSERT_EQ(2U, graph->heads().size());
+  EXPECT_EQ(1, graph->heads()[1].label);
+  EXPECT_EQ("", check_net(graph, {}));
+}
+
 }  // namespace
 }  // namespace flux

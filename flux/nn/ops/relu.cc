@@ -4,9 +4,10 @@
 namespace flux {
 namespace {
 
-struct Relu {
+struct Relu : ElementwiseFunction {
+  using ElementwiseFunction::ElementwiseFunction;
   static float forward(float x) { return x > 0 ? x : 0.0F; }
-  static float derivative(float y) { return y > 0 ? 1.0F : 0.0F; }
+  static float derivative(float x, float) { return x > 0 ? 1.0F : 0.0F; }
   static double plain(double x) { return x > 0 ? x : 0; }
 };
 

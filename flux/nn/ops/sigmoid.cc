@@ -7,9 +7,11 @@
 namespace flux {
 namespace {
 
-struct Sigmoid {
+struct Sigmoid : ElementwiseFunction {
+  using ElementwiseFunction::ElementwiseFunction;
+  static constexpr bool kNeedsOutput = true;
   static float forward(float x) { return sigmoid(x); }
-  static float derivative(float y) { return y * (1.0F - y); }
+  static float derivative(float, float y) { return y * (1.0F - y); }
   static double plain(double x) { return 1 / (1 + std::exp(-x)); }
 };
 

@@ -1,22 +1,14 @@
 #include <gtest/gtest.h>
 
-#include "flux/nn/reference.h"
+#include "flux/nn/operator_check.h"
 
 namespace flux {
 namespace {
 
-NodeSpec node(const char* name, const char* op, std::vector<std::string> inputs,
-              std::map<std::string, AttrValue> attrs = {}) {
-  return {name, op, std::move(inputs), std::move(attrs), ""};
-}
-
-TEST(Sigmoid, ForwardAndGradient) {
-  const auto graph =
-      must_build({3, 2, {{"t", 4}}},
-                 {node("e", "embedding", {}, {{"table", std::string("t")}}),
-                  node("y", "sigmoid", {"e"}), node("z", "fc", {"y"}, {{"units", int64_t{1}}}),
-                  node("l", "logistic_loss", {"z", "label"})});
-  EXPECT_EQ("", check_net(graph, {}));
+TEST(Sigmoid, ForwardAndGradientOfRandomShapes) {
+  EXPECT_EQ("", check_random_operators(20, [](Random& random) -> OperatorCase {
+              return {"sigmoid", {{between(random, 1, 5), between(random, 1, 9)}}};
+            }));
 }
 
 }  // namespace

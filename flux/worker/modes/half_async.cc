@@ -70,7 +70,8 @@ class MergeGroup {
 
 // A push of all contributions; the memory of them and of their sum.
 struct Merged {
-  explicit Merged(const PsClientOptions& o) : sum(o.sparse_shards, o.dims, o.parameters) {}
+  explicit Merged(const PsClientOptions& o)
+      : sum(o.sparse_shards, o.dims, o.parameters, o.dense_sums) {}
   MergedPush sum;
   std::vector<MergeGroup::Contribution> from;
 };

@@ -1,0 +1,154 @@
+#include "flux/data/feasign_line.h"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "flux/base/hash.h"
+#include "flux/data/test_files.h"
+
+namespace flux {
+namespace {
+
+DataOptions options() {
+  DataOptions o;
+  o.format = "feasign";
+  o.slots = {{"user", ""}, {"item", ""}, {"history", "item"}};
+  o.dense = {"price", "age"};
+  o.labels = {"click", "buy"};
+  o.weights = true;
+  o.group = "user";
+  o.dense_transform = "none";
+  return o;
+}
+
+uint64_t key(const char* space, uint64_t feasign) {
+  return hash_pair(hash_bytes(space), feasign);
+}
+
+std::string refusal(const std::string& line, const DataOptions& o = options()) {
+  FeasignRecord record;
+  const auto wrong = FeasignParser(o).parse(line, &record);
+  return wrong ? fmt::format("{}: {}", wrong->column, wrong->what) : "";
+}
+
+TEST(FeasignLine, ReadsLabelsWeightKeysAndNumbers) {
+  FeasignRecord record;
+  const auto wrong = FeasignParser(options()).parse(
+      "1,0 w=0.5 id=x7 sid=q user:17 item:9\t history:3  history:5 price:0.25\r", &record);
+  ASSERT_FALSE(wrong) << wrong->what;
+  EXPECT_EQ(record.labels, (std::vector<float>{1, 0}));
+  EXPECT_EQ(record.weight, 0.5F);
+  EXPECT_EQ(record.dense, (std::vector<float>{0.25F, 0}));
+  EXPECT_EQ(record.slots, (std::vector<uint32_t>{0, 1, 2, 2}));
+  EXPECT_EQ(record.keys, (std::vector<uint64_t>{key("user", 17), key("item", 9), key("item", 3),
+                                                key("item", 5)}));
+  EXPECT_TRUE(record.ordered);
+  EXPECT_NE(record.group, 0U);
+}
+
+TEST(FeasignLine, ARecordIsForgottenByTheNext) {
+  FeasignRecord record;
+  const FeasignParser parser(options());
+  ASSERT_FALSE(parser.parse("1,1 w=2 history:1 user:2 age:3", &record));
+  EXPECT_FALSE(record.ordered);
+  ASSERT_FALSE(parser.parse("0,0", &record));
+  EXPECT_EQ(record.weight, 1);
+  EXPECT_TRUE(record.keys.empty());
+  EXPECT_TRUE(record.ordered);
+  EXPECT_EQ(record.dense, (std::vector<float>{0, 0}));
+  EXPECT_EQ(record.group, 0U);
+}
+
+TEST(FeasignLine, EveryMistakeIsNamedWithItsColumn) {
+  EXPECT_EQ(refusal(""), "1: an empty line; a line begins with its label");
+  EXPECT_EQ(refusal("1 user:1"), "1: 1 label, but data.labels names 2");
+  EXPECT_EQ(refusal("1,x"),
+            "3: label 'x' is not a number; a line begins with 2 labels, with commas between them");
+  EXPECT_EQ(
+      refusal("1,nan user:1"),
+      "3: label 'nan' is not a number; a line begins with 2 labels, with commas between them");
+  EXPECT_EQ(refusal("1,0 usr:4"),
+            "5: no slot or dense feature 'usr' is declared, did you mean 'user'?");
+  EXPECT_EQ(refusal("1,0 user:18446744073709551616"),
+            "10: key '18446744073709551616' of slot 'user' is not a whole number below 2^64");
+  EXPECT_EQ(refusal("1,0 user:18446744073709551615"), "");
+  EXPECT_EQ(refusal("1,0 user:-1"), "10: key '-1' of slot 'user' is not a whole number below 2^64");
+  EXPECT_EQ(refusal("1,0 user:1:0.5"),
+            "10: key '1:0.5' of slot 'user' is not a whole number below 2^64");
+  EXPECT_EQ(refusal("1,0 user"), "5: 'user' is no feature; features are NAME:KEY");
+  EXPECT_EQ(refusal("1,0 price:inf"), "11: 'inf' of dense feature 'price' is not a number");
+  EXPECT_EQ(refusal("1,0 w=-1"), "7: weight '-1' is not a number of at least 0");
+  EXPECT_EQ(refusal("1,0 v=1"),
+            "5: 'v=' is not known; w=, id= and sid= are, features are NAME:KEY");
+  DataOptions no_weights = options();
+  no_weights.weights = false;
+  EXPECT_EQ(refusal("1,0 w=1", no_weights),
+            "5: the example has a weight, but the job does not say data.weights: true");
+}
+
+TEST(FeasignBlock, KeysStandSlotBySlotWhateverTheOrderOfTheLine) {
+  const TestDirectory folder;
+  const std::string path = folder.path("a.txt");
+  std::ofstream(path) << "1,0 history:3 user:1 history:4\n0,1 w=3 item:7 price:2\n";
+  DataOptions o = options();
+  o.shuffle = false;
+  o.batch_size = 2;
+  const std::vector<std::string> files = {path};
+  const auto geometry = Dataset::scan(files, o, 1);
+  ASSERT_TRUE(geometry.is_ok()) << geometry.status().message();
+  const auto data = Dataset::open(geometry.value(), o);
+  ASSERT_TRUE(data.is_ok()) << data.status().message();
+  const auto block = data.value()->open_block(0, 0);
+  ASSERT_TRUE(block.is_ok());
+  Batch batch;
+  ASSERT_TRUE(block.value()->read_batch(0, &batch).is_ok());
+  EXPECT_EQ(batch.labels, (std::vector<float>{1, 0, 0, 1})) << "label after label";
+  EXPECT_EQ(batch.begin, (std::vector<uint32_t>{0, 1, 1, 3, 3, 4, 4}));
+  EXPECT_EQ(batch.keys, (std::vector<uint64_t>{key("user", 1), key("item", 3), key("item", 4),
+                                               key("item", 7)}));
+  EXPECT_EQ(batch.weights, (std::vector<float>{1, 3}));
+  EXPECT_EQ(batch.dense_values, (std::vector<float>{0, 0, 2, 0}));
+}
+
+TEST(FeasignBlock, ABadLineIsNamedByFileAndLine) {
+  const TestDirectory folder;
+  const std::string path = folder.path("a.txt");
+  std::ofstream(path) << "1,0 user:1\n1,0 user:x\n";
+  DataOptions o = options();
+  const std::vector<std::string> files = {path};
+  const auto geometry = Dataset::scan(files, o, 1);
+  ASSERT_TRUE(geometry.is_ok());
+  const auto data = Dataset::open(geometry.value(), o);
+  ASSERT_TRUE(data.is_ok());
+  Batch batch;
+  const Status status = data.value()->open_block(0, 0).value()->read_batch(0, &batch);
+  EXPECT_EQ(status.message(),
+            path + ":2:10: key 'x' of slot 'user' is not a whole number below 2^64");
+}
+
+TEST(DataOptions, NamesMustBeDeclaredOnceAndFitTheFormat) {
+  const auto problem = [](const DataOptions& o) {
+    const std::vector<std::string> files = {"a"};
+    return Dataset::scan(files, o, 1).status().message();
+  };
+  DataOptions o = options();
+  o.dense.emplace_back("user");
+  EXPECT_EQ(problem(o), "data: 'user' is declared twice among slots, dense and labels");
+  o = options();
+  o.group = "usr";
+  EXPECT_EQ(problem(o),
+            "data.group 'usr' is no slot, did you mean 'user'?; allowed: sid, user, item, history");
+  o = options();
+  o.slots.push_back({"weight", ""});
+  EXPECT_EQ(problem(o), "data: 'weight' is reserved; give the feature another name");
+  o = DataOptions();
+  o.weights = true;
+  EXPECT_EQ(
+      problem(o),
+      "data: format criteo_tsv has fixed columns; slots, dense, labels, weights and group are "
+      "for format feasign");
+}
+
+}  // namespace
+}  // namespace flux

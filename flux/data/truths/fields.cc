@@ -1,0 +1,54 @@
+// fields: eight slots whose hidden vectors meet in pairs, as factorization machines suppose:
+// logit = bias + sum of w + sum over pairs of slots of v_i . v_j.
+#include "flux/data/truths/truths.h"
+
+namespace flux {
+namespace {
+
+constexpr uint32_t kSlots = 8;
+constexpr uint32_t kIds = 300;
+constexpr uint32_t kDim = 4;
+
+class FieldsTruth final : public MadeTruth {
+ public:
+  explicit FieldsTruth(uint64_t seed) : weights_(kSlots * kIds), vectors_(kSlots * kIds * kDim) {
+    for (size_t i = 0; i < weights_.size(); ++i) weights_[i] = 0.25 * hidden_normal(seed, 1, i);
+    for (size_t i = 0; i < vectors_.size(); ++i) vectors_[i] = 0.35 * hidden_normal(seed, 2, i);
+  }
+  std::vector<std::string> labels() const override { return {"label"}; }
+  std::string yaml() const override {
+    std::string slots;
+    for (uint32_t s = 0; s < kSlots; ++s) slots += fmt::format("\n    - {{name: f{}}}", s);
+    return "data:\n  format: feasign\n  slots:" + slots + "\n";
+  }
+  void draw(Random* random, MadeExample* out) const override {
+    double logit = -1;
+    double sum[kDim] = {};
+    double squares = 0;
+    for (uint32_t s = 0; s < kSlots; ++s) {
+      const uint64_t id = skewed(random, kIds);
+      const size_t row = s * kIds + id;
+      logit += weights_[row];
+      for (uint32_t d = 0; d < kDim; ++d) {
+        const double v = vectors_[row * kDim + d];
+        sum[d] += v;
+        squares += v * v;
+      }
+      fmt::format_to(std::back_inserter(out->features), " f{}:{}", s, id);
+    }
+    double pairs = -squares;
+    for (const double x : sum) pairs += x * x;
+    out->logits = {logit + 0.5 * pairs};
+  }
+
+ private:
+  std::vector<double> weights_, vectors_;
+};
+
+}  // namespace
+
+std::unique_ptr<const MadeTruth> fields_truth(uint64_t seed) {
+  return std::make_unique<FieldsTruth>(seed);
+}
+
+}  // namespace flux

@@ -1,0 +1,46 @@
+// tasks: a click and a purchase that want opposite things of the same features, so that one shared
+// network serves neither as well as experts with a gate for each.
+#include "flux/data/truths/truths.h"
+
+namespace flux {
+namespace {
+
+constexpr uint32_t kSlots = 6;
+constexpr uint32_t kIds = 200;
+
+class TasksTruth final : public MadeTruth {
+ public:
+  explicit TasksTruth(uint64_t seed) : first_(kSlots * kIds), second_(kSlots * kIds) {
+    for (size_t i = 0; i < first_.size(); ++i) {
+      first_[i] = 0.6 * hidden_normal(seed, 5, i);
+      second_[i] = 0.6 * hidden_normal(seed, 6, i);
+    }
+  }
+  std::vector<std::string> labels() const override { return {"click", "buy"}; }
+  std::string yaml() const override {
+    std::string slots;
+    for (uint32_t s = 0; s < kSlots; ++s) slots += fmt::format("\n    - {{name: f{}}}", s);
+    return "data:\n  format: feasign\n  labels: [click, buy]\n  slots:" + slots + "\n";
+  }
+  void draw(Random* random, MadeExample* out) const override {
+    double a = 0, b = 0;
+    for (uint32_t s = 0; s < kSlots; ++s) {
+      const uint64_t id = skewed(random, kIds);
+      a += first_[s * kIds + id];
+      b += second_[s * kIds + id];
+      fmt::format_to(std::back_inserter(out->features), " f{}:{}", s, id);
+    }
+    out->logits = {-0.5 + a + 0.5 * a * b, -1.5 - 0.7 * a + b};
+  }
+
+ private:
+  std::vector<double> first_, second_;
+};
+
+}  // namespace
+
+std::unique_ptr<const MadeTruth> tasks_truth(uint64_t seed) {
+  return std::make_unique<TasksTruth>(seed);
+}
+
+}  // namespace flux

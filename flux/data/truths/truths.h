@@ -1,0 +1,40 @@
+// The kinds of made truths (made_truth.h), and what they share.
+// Pure functions; internal to data/.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "flux/base/hash.h"
+#include "flux/data/made_truth.h"
+
+namespace flux {
+
+std::unique_ptr<const MadeTruth> fields_truth(uint64_t seed);
+std::unique_ptr<const MadeTruth> sequence_truth(uint64_t seed);
+std::unique_ptr<const MadeTruth> tasks_truth(uint64_t seed);
+std::unique_ptr<const MadeTruth> towers_truth(uint64_t seed);
+
+// A number of about the standard normal distribution that belongs to (seed, a, b) for ever.
+inline double hidden_normal(uint64_t seed, uint64_t a, uint64_t b) {
+  double sum = -6;  // of 12 uniforms
+  for (uint64_t i = 0; i < 12; ++i)
+    sum += static_cast<double>(hash_uniform(hash_pair(a, b), seed, i));
+  return sum;
+}
+
+inline void put_feature(std::string* out, const char* name, uint64_t key) {
+  fmt::format_to(std::back_inserter(*out), " {}:{}", name, key);
+}
+
+// Small keys are frequent, as in real data.
+inline uint64_t skewed(Random* random, uint64_t n) {
+  const double u = random->uniform();
+  return static_cast<uint64_t>(u * u * static_cast<double>(n));
+}
+
+}  // namespace flux

@@ -1,0 +1,130 @@
+#include "flux/nn/operator_run.h"
+
+#include <algorithm>
+
+#include "flux/nn/operator.h"
+#include "flux/nn/plan.h"
+
+namespace flux {
+namespace {
+
+// The operator behind one table per input (whose values therefore have gradients), and a head.
+Result<std::shared_ptr<const Graph>> build(const OperatorRun& run) {
+  ModelInputs model;
+  model.slots = 1;
+  model.weights = true;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < run.inputs.size(); ++i) {
+    names.push_back(fmt::format("x{}", i));
+    model.tables[names.back()] = run.inputs[i].length * run.inputs[i].dim;
+  }
+  GraphBuilder builder(model);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string table = names[i] + "_table";
+    FLUX_RETURN_IF_ERROR(builder.add({table, "embedding", {}, {{"table", names[i]}}, ""}));
+    FLUX_RETURN_IF_ERROR(builder.add(
+        {names[i], "reshape", {table}, {{"length", int64_t{run.inputs[i].length}}}, ""}));
+  }
+  if (!run.labels.empty()) names.emplace_back("label");
+  if (!run.weights.empty()) names.emplace_back("weight");
+  FLUX_RETURN_IF_ERROR(builder.add({"y", run.op, names, run.attrs, ""}));
+  if (!find_operator(run.op)->is_loss) {
+    FLUX_RETURN_IF_ERROR(builder.add({"y_flat", "reshape", {"y"}, {{"length", int64_t{1}}}, ""}));
+    FLUX_RETURN_IF_ERROR(builder.add({"z", "reduce_sum", {"y_flat"}, {}, ""}));
+    FLUX_RETURN_IF_ERROR(builder.add({"loss", "mse_loss", {"z", "label"}, {}, ""}));
+  }
+  return builder.finish();
+}
+
+size_t find_node(const Graph& graph, const std::string& name) {
+  const auto& nodes = graph.nodes();
+  return static_cast<size_t>(std::find_if(nodes.begin(), nodes.end(),
+                                          [&](const Node& node) { return node.name == name; }) -
+                             nodes.begin());
+}
+
+void write(const Tensor& to, const std::vector<float>& values, uint32_t batch) {
+  for (uint32_t b = 0; b < batch; ++b)
+    write_row(to, b, values.data() + static_cast<size_t>(b) * to.width, false);
+}
+
+std::vector<float> read(const Tensor& from, uint32_t batch) {
+  std::vector<float> values, scratch(from.width);
+  for (uint32_t b = 0; b < batch; ++b) {
+    const float* row = read_row(from, b, scratch.data());
+    values.insert(values.end(), row, row + from.width);
+  }
+  return values;
+}
+
+Status check_size(const char* what, size_t given, size_t wanted) {
+  if (given == wanted) return Status::ok();
+  return invalid("{} {} given, {} wanted", given, what, wanted);
+}
+
+// The node's own part of the flat vector.
+struct OwnParameters {
+  explicit OwnParameters(const Graph& graph, const Node& node) {
+    for (const uint32_t p : node.parameters) {
+      const Parameter& parameter = graph.parameters()[p];
+      if (size == 0) offset = parameter.offset;
+      size += parameter.size;
+    }
+  }
+  size_t offset = 0, size = 0;
+};
+
+Status check_sizes(const OperatorRun& run, const KernelArgs& args, const OwnParameters& own) {
+  for (const OperatorRun::Input& input : run.inputs)
+    FLUX_RETURN_IF_ERROR(check_size("input values", input.values.size(),
+                                    static_cast<size_t>(run.batch) * input.length * input.dim));
+  FLUX_RETURN_IF_ERROR(check_size("parameters", run.parameters.size(), own.size));
+  if (!run.labels.empty()) FLUX_RETURN_IF_ERROR(check_size("labels", run.labels.size(), run.batch));
+  if (!run.weights.empty())
+    FLUX_RETURN_IF_ERROR(check_size("weights", run.weights.size(), run.batch));
+  if (args.node.def->is_loss) return Status::ok();
+  return check_size("output gradients", run.output_gradient.size(),
+                    static_cast<size_t>(run.batch) * args.output.width);
+}
+
+}  // namespace
+
+Result<OperatorResult> run_operator(const OperatorRun& run) {
+  FLUX_ASSIGN_OR_RETURN(const auto graph, build(run));
+  NetMemory memory;
+  const Plan plan(*graph, Precision::kFp32, run.batch, memory);
+  const KernelArgs args = plan.args(find_node(*graph, "y"));
+  const bool is_loss = args.node.def->is_loss;
+  const OwnParameters own(*graph, args.node);
+  FLUX_RETURN_IF_ERROR(check_sizes(run, args, own));
+  FLUX_ASSIGN_OR_RETURN(const auto kernel, args.node.def->make_kernel(args));
+
+  std::vector<float> flat(graph->parameter_count()), flat_gradient(flat.size());
+  std::copy(run.parameters.begin(), run.parameters.end(),
+            flat.begin() + static_cast<int64_t>(own.offset));
+  kernel->set_parameters(flat.data());
+  for (size_t i = 0; i < run.inputs.size(); ++i)
+    write(args.inputs[i].value, run.inputs[i].values, run.batch);
+  if (!run.weights.empty()) write(args.inputs.back().value, run.weights, run.batch);
+
+  OperatorResult result;
+  result.output.resize(run.batch);
+  NetInput input;
+  input.batch = run.batch;
+  input.labels = run.labels.data();
+  NetGradients gradients{flat_gradient.data(), {}};
+  Step step{&input, run.batch, &gradients, result.output.data(), &result.loss};
+  kernel->forward(step);
+  if (!is_loss) {
+    result.output = read(args.output, run.batch);
+    write(args.output_gradient, run.output_gradient, run.batch);
+  }
+  kernel->backward(step);
+  for (size_t i = 0; i < run.inputs.size(); ++i)
+    result.gradients.push_back(read(args.inputs[i].gradient, run.batch));
+  const auto begin = flat_gradient.begin() + static_cast<int64_t>(own.offset);
+  result.parameter_gradient.assign(begin, begin + static_cast<int64_t>(own.size));
+  return result;
+}
+
+}  // namespace flux

@@ -1,0 +1,148 @@
+// cross: one layer of a deep and cross network (DCN-v2), y = x0 * (x W + b) + x; with a rank, W is
+// the product of two thin matrices.
+#include <cmath>
+
+#include "flux/nn/attribute_specs.h"
+#include "flux/nn/inner_fc.h"
+
+namespace flux {
+namespace {
+
+Status infer(InferContext& context) {
+  const Node &x0 = *context.inputs[0], &x = *context.inputs[1];
+  if (x0.width != x.width)
+    return context.fail(fmt::format(
+        "the first input and the last layer must have one shape, got {}", context.shapes()));
+  const int64_t n = x.width, rank = context.node.int_attr("rank");
+  if (rank >= n)
+    return context.fail(fmt::format("'rank' must be below the {} features (0: full), got {} for {}",
+                                    n, rank, context.shapes()));
+  const float range = std::sqrt(1.0F / static_cast<float>(n));
+  if (rank > 0) {
+    context.add_parameter("down", {n, rank}, range);
+    context.add_parameter("up", {rank, n}, std::sqrt(1.0F / static_cast<float>(rank)));
+  } else {
+    context.add_parameter("weight", {n, n}, range);
+  }
+  context.add_parameter("bias", {n}, 0);
+  context.node.width = x.width;
+  context.node.length = x.length;
+  return Status::ok();
+}
+
+class CrossKernel : public Kernel {
+ public:
+  explicit CrossKernel(const KernelArgs& args)
+      : x0_(args.inputs[0]),
+        x_(args.inputs[1]),
+        out_(args.output),
+        out_gradient_(args.output_gradient),
+        z_(allocate_rows(args, out_.width, x_.value.type)),
+        dz_(allocate_rows(args, out_.width, x_.value.type)),
+        a_(out_.width),
+        b_(out_.width),
+        c_(out_.width) {}
+
+  Status make(const KernelArgs& args) {
+    const auto& parameters = args.node.parameters;
+    InnerFc fc{x_, z_, dz_, "none", parameters};
+    fc.input.add = true;  // backward() has written x's own share by then
+    if (parameters.size() == 3) {
+      const auto rank = static_cast<uint32_t>(args.node.int_attr("rank"));
+      fc.output = allocate_rows(args, rank, x_.value.type);
+      fc.output_gradient = allocate_rows(args, rank, x_.value.type);
+      fc.parameters = {parameters[0]};
+      FLUX_ASSIGN_OR_RETURN(down_, make_inner_fc(args, fc));
+      fc.input = {fc.output, fc.output_gradient, false, false, false};
+      fc.output = z_;
+      fc.output_gradient = dz_;
+      fc.parameters = {parameters[1], parameters[2]};
+    }
+    FLUX_ASSIGN_OR_RETURN(up_, make_inner_fc(args, fc));
+    return Status::ok();
+  }
+  void set_parameters(const float* flat) override {
+    if (down_) down_->set_parameters(flat);
+    up_->set_parameters(flat);
+  }
+  void forward(Step& step) override {
+    if (down_) down_->forward(step);
+    up_->forward(step);
+    for (uint32_t b = 0; b < step.batch; ++b) {
+      const float* x0 = read_row(x0_.value, b, a_.data());
+      const float* x = read_row(x_.value, b, b_.data());
+      const float* z = read_row(z_, b, c_.data());
+      for (uint32_t c = 0; c < out_.width; ++c) c_[c] = x0[c] * z[c] + x[c];
+      write_row(out_, b, c_.data(), false);
+    }
+  }
+  void backward(Step& step) override {
+    for (uint32_t b = 0; b < step.batch; ++b) {
+      const float* x0 = read_row(x0_.value, b, a_.data());
+      const float* z = read_row(z_, b, c_.data());
+      const float* dy = read_row(out_gradient_, b, b_.data());
+      for (uint32_t c = 0; c < out_.width; ++c) {
+        a_[c] = dy[c] * x0[c];
+        c_[c] = dy[c] * z[c];
+      }
+      write_row(dz_, b, a_.data(), false);
+      if (x0_.gradient) write_row(x0_.gradient, b, c_.data(), x0_.add);
+      if (x_.gradient) write_row(x_.gradient, b, dy, x_.add);
+    }
+    up_->backward(step);
+    if (down_) down_->backward(step);
+  }
+
+ private:
+  KernelInput x0_, x_;
+  Tensor out_, out_gradient_, z_, dz_;
+  std::vector<float> a_, b_, c_;
+  std::unique_ptr<Kernel> down_, up_;
+};
+
+// z = x W + b for one example.
+void multiply(const double* x, const double* weight, const double* bias, size_t in, size_t units,
+              double* z) {
+  for (size_t u = 0; u < units; ++u) {
+    z[u] = bias == nullptr ? 0 : bias[u];
+    for (size_t k = 0; k < in; ++k) z[u] += x[k] * weight[k * units + u];
+  }
+}
+
+void reference(const ReferenceCall& call) {
+  const size_t n = call.node.width, rank = static_cast<size_t>(call.node.int_attr("rank"));
+  std::vector<double> z(n), thin(rank);
+  for (size_t b = 0; b < call.batch; ++b) {
+    const double *x0 = call.inputs[0] + b * n, *x = call.inputs[1] + b * n;
+    if (rank > 0) {
+      multiply(x, call.parameter(0), nullptr, n, rank, thin.data());
+      multiply(thin.data(), call.parameter(1), call.parameter(2), rank, n, z.data());
+    } else {
+      multiply(x, call.parameter(0), call.parameter(1), n, n, z.data());
+    }
+    for (size_t c = 0; c < n; ++c) call.output[b * n + c] = x0[c] * z[c] + x[c];
+  }
+}
+
+}  // namespace
+
+OperatorDef operator_cross() {
+  OperatorDef def;
+  def.info = {"cross",
+              "One layer of a cross network (DCN-v2): x0 * (x W + b) + x, for inputs x0 and x.",
+              2,
+              2,
+              {int_attribute("rank", 0, 0, 65536, "of W as two thin matrices; 0: W is whole")}};
+  def.infer = infer;
+  def.reference = reference;
+  def.forgets_output = [](const Node&) { return true; };
+  def.wants_bf16 = [](const Node& node, const Node&) { return node.width >= 16; };
+  def.make_kernel = [](const KernelArgs& args) -> Result<std::unique_ptr<Kernel>> {
+    auto kernel = std::make_unique<CrossKernel>(args);
+    FLUX_RETURN_IF_ERROR(kernel->make(args));
+    return std::unique_ptr<Kernel>(std::move(kernel));
+  };
+  return def;
+}
+
+}  // namespace flux

@@ -1,0 +1,27 @@
+#include <gtest/gtest.h>
+
+#include "flux/nn/operator_check.h"
+
+namespace flux {
+namespace {
+
+TEST(Experts, ForwardAndGradientOfRandomShapes) {
+  EXPECT_EQ("", check_random_operators(20, [](Random& random) -> OperatorCase {
+              const uint32_t experts = between(random, 1, 4);
+              const OperatorInput x{random.chance(0.5) ? 1 : experts, between(random, 1, 20)};
+              return {"experts",
+                      {x},
+                      {{"experts", int64_t{experts}},
+                       {"units", int64_t{between(random, 1, 20)}},
+                       {"activation", std::string("none")}}};
+            }));
+}
+
+TEST(Experts, RefusesAnotherNumberOfPositions) {
+  const std::string message =
+      refusal({"experts", {{2, 4}}, {{"experts", int64_t{3}}, {"units", int64_t{2}}}});
+  EXPECT_NE(message.find("each of the 3 experts, got x0[B,2,4]"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace flux

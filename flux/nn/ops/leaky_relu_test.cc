@@ -1,0 +1,17 @@
+#include <gtest/gtest.h>
+
+#include "flux/nn/operator_check.h"
+
+namespace flux {
+namespace {
+
+TEST(LeakyRelu, ForwardAndGradientOfRandomShapes) {
+  EXPECT_EQ("", check_random_operators(20, [](Random& random) -> OperatorCase {
+              return {"leaky_relu",
+                      {{between(random, 1, 5), between(random, 1, 9)}},
+                      {{"slope", random.uniform()}}};
+            }));
+}
+
+}  // namespace
+}  // namespace flux

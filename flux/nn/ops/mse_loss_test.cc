@@ -1,0 +1,24 @@
+#include <gtest/gtest.h>
+
+#include "flux/nn/operator_check.h"
+
+namespace flux {
+namespace {
+
+TEST(MseLoss, ForwardAndGradientOfRandomCases) {
+  EXPECT_EQ("", check_random_operators(30, [](Random& random) -> OperatorCase {
+              std::vector<std::string> sources = {"label"};
+              if (random.chance(0.5)) sources.push_back("weight");
+              return {"mse_loss", {{1, 1}}, {}, true, sources};
+            }));
+}
+
+TEST(MseLoss, RefusesAWidePrediction) {
+  const std::string message = refusal({"mse_loss", {{1, 3}}, {}, true, {"label"}});
+  EXPECT_NE(message.find("what is predicted must be [B,1], got x0[B,3], label[B,1]"),
+            std::string::npos)
+      << message;
+}
+
+}  // namespace
+}  // namespace flux

@@ -1,0 +1,22 @@
+#include "flux/optimizer/adam_kernel.h"
+#include "flux/optimizer/rules.h"
+
+namespace flux {
+namespace {
+constexpr SettingUse kUses[] = {{&RuleParams::beta1, 0.9F},
+                                {&RuleParams::beta2, 0.999F},
+                                {&RuleParams::epsilon, 1e-8F},
+                                {&RuleParams::weight_decay, 0.01F}};
+}  // namespace
+
+constinit const Rule kAdamwRule = {
+    .name = "adamw",
+    .state_size = adam_state_size,
+    .init_state = init_adam_state,
+    .narrow = RowLoop<Narrow, AdamwStep>::kernels(),
+    .wide = &kAdamwWide,
+    .uses = kUses,
+    .shaping = Shaping::kClipping,
+};
+
+}  // namespace flux

@@ -1,0 +1,111 @@
+"""Holds the operators of flux against torch on random shapes and values.
+
+    python tests/compare/operators.py --program build/bin/operator_cases [--cases N] [--golden FILE]
+
+For every operator torch computes the output and, by its automatic differentiation, the gradients of
+all inputs and parameters, in double precision; `operator_cases` compares what flux computes. With
+--golden a small part of the cases is written to FILE instead (tests/golden/operators.txt), which
+`make test` replays without torch. Needs torch; `make compare` sets it up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import layers
+import losses
+import torch
+import values
+from operator_case import SPECS, Attr, Case
+
+GOLDEN_CASES = 2
+PARTS = (values, layers, losses)  # importing them fills SPECS
+
+
+def _numbers(values: torch.Tensor) -> str:
+    return " ".join(f"{float(v):.9g}" for v in values.reshape(-1))
+
+
+def _attr(name: str, value: Attr) -> str:
+    if isinstance(value, bool):
+        return f"attr {name} bool {str(value).lower()}"
+    if isinstance(value, list):
+        return f"attr {name} texts {','.join(str(v) for v in value)}"
+    kind = {int: "int", float: "float", str: "text"}[type(value)]
+    return f"attr {name} {kind} {value}"
+
+
+def _run(case: Case) -> list[str]:
+    """Lines with what flux gets and what torch finds."""
+    inputs = [x.requires_grad_() for x in case.inputs]
+    parameters = [p.requires_grad_() for p in case.parameters]
+    lines = [_attr(name, value) for name, value in case.attrs.items()]
+    lines += [f"input {x.shape[1]} {x.shape[2]} {_numbers(x)}" for x in inputs]
+    if case.label is not None:
+        lines.append(f"label {_numbers(case.label)}")
+    if case.weight is not None:
+        lines.append(f"weight {_numbers(case.weight)}")
+    if parameters:
+        lines.append("parameters " + " ".join(_numbers(p) for p in parameters))
+    output = case.compute(inputs, parameters)
+    if case.losses is not None:
+        losses = case.losses(inputs)
+        if case.weight is not None:
+            losses = losses * case.weight
+        losses.mean().backward()
+        lines.append(f"want loss {float(losses.sum()):.9g}")
+    else:
+        gradient = torch.randn(output.shape, generator=case.rng, dtype=output.dtype)
+        lines.append(f"gradient {_numbers(gradient)}")
+        if output.requires_grad:
+            output.backward(gradient)
+    lines.append(f"want output {_numbers(output)}")
+    for i, x in enumerate(inputs):
+        lines.append(f"want input {i} {_numbers(_gradient(x))}")
+    if parameters:
+        wanted = [case.wanted.get(i, _gradient(p)) for i, p in enumerate(parameters)]
+        lines.append("want parameters " + " ".join(_numbers(g) for g in wanted))
+    return lines
+
+
+def _gradient(x: torch.Tensor) -> torch.Tensor:
+    return torch.zeros_like(x) if x.grad is None else x.grad
+
+
+def lines_of(names: Iterable[str], count: int) -> Iterable[str]:
+    for name in names:
+        for seed in range(count):
+            rng = torch.Generator().manual_seed(seed * 7919 + len(name) * 131 + sum(map(ord, name)))
+            case = SPECS[name](rng)
+            yield f"case {name}-{seed}"
+            yield f"op {name}"
+            yield f"batch {case.batch}"
+            yield from _run(case)
+            yield "end"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", type=Path, help="bin/operator_cases of a build")
+    parser.add_argument("--cases", type=int, default=20, help="for each operator")
+    parser.add_argument("--golden", type=Path, help="write a few cases there and end")
+    args = parser.parse_args()
+    if args.golden is not None:
+        text = "\n".join(lines_of(SPECS, GOLDEN_CASES))
+        args.golden.write_text(f"# Made by tests/compare/operators.py --golden.\n{text}\n")
+        return 0
+    if args.program is None:
+        parser.error("--program or --golden is needed")
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("\n".join(lines_of(SPECS, args.cases)) + "\n")
+        file.flush()
+        return subprocess.run([str(args.program), file.name], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
