@@ -9,9 +9,9 @@ export JOBS
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 SEEDS ?= 100000
-.PHONY: help deps build run test sim netns chaos drill slow bench bench-table compare \
-        compare-optimizers compare-operators compare-metrics mutants asan tsan fuzz fmt fmt-check \
-        tidy clean
+.PHONY: help deps build run test sim netns chaos drill slow bench bench-table asan tsan fuzz fmt fmt-check \
+        tidy clean compare compare-optimizers compare-operators compare-metrics golden-operators \
+        mutants
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -96,6 +96,9 @@ compare-operators:
 compare-metrics:
 	@tools/deps.sh build bench
 	@tools/compare.sh metrics
+
+golden-operators:  ## the numbers of torch that make test replays, written anew
+	python3 -B tests/compare/with_torch.py tests/compare/operators.py --golden tests/golden/operators.txt
 
 bench-table:  ## the table at 10^8 keys; needs about 14 GB of free memory
 	@tools/deps.sh build

@@ -98,8 +98,7 @@ epochs: 4
 phases: train
 shards: 5
 tables:
-  - {name: t, dim: 3, init: zero, init_scale: 0.5,
-     optimizer: {rule: adam, lr: 2, epsilon: 1e-10, beta1: 0, beta2: .5, weight_min: -3}}
+  - {name: t, dim: 3, init: zero, init_scale: 0.5}
 model:
   layers:
     - {name: e, op: embedding, table: t, combine: sum}
@@ -111,7 +110,6 @@ push_in_flight: 9
 wire: bf16
 checkpoint: {every_s: 0.5, keep: 9, full_every: 3}
 skip_limit: 0.25
-lr_schedule: {kind: step, warmup_batches: 12, batches: 34, rate: 0.5, end: 0.125}
 on_workers_change: {lr: sqrt, reference: 4, warmup_batches: 70}
 )");
   EXPECT_EQ(job.name, "all");
@@ -137,12 +135,6 @@ on_workers_change: {lr: sqrt, reference: 4, warmup_batches: 70}
   EXPECT_EQ(job.tables[0].init, "zero");
   EXPECT_EQ(job.tables[0].init_scale, 0.5F);
   EXPECT_EQ(job.tables[0].seed, UINT64_MAX);
-  EXPECT_EQ(job.tables[0].optimizer, (OptimizerOptions{.rule = "adam",
-                                                       .lr = 2,
-                                                       .epsilon = 1e-10F,
-                                                       .beta1 = 0.0F,
-                                                       .beta2 = 0.5F,
-                                                       .weight_min = -3.0F}));
   EXPECT_EQ(std::get<std::string>(job.layers[0].attrs.at("combine")), "sum");
   EXPECT_EQ(job.dense_optimizer.rule, "sgd");
   EXPECT_EQ(job.dense_optimizer.lr, 0.25F);
@@ -155,7 +147,36 @@ on_workers_change: {lr: sqrt, reference: 4, warmup_batches: 70}
   EXPECT_EQ(job.checkpoint_full_every, 3U);
   EXPECT_EQ(job.skip_limit, 0.25);
   EXPECT_EQ(job.on_workers_change, (LrPolicyOptions{"sqrt", 4, 70}));
+}
+
+TEST(Job, ReadsOptimizersAndTheSchedule) {
+  const Job job = parse(R"(
+data: {train: a}
+tables:
+  - {name: t, optimizer: {rule: adam, lr: 2, epsilon: 1e-10, beta1: 0, beta2: .5, weight_min: -3}}
+model:
+  layers:
+    - {name: e, op: embedding, table: t}
+    - {name: y, op: fc, inputs: [e], units: 1, init: he, lr_scale: 2}
+    - {name: loss, op: logistic_loss, inputs: [y, label]}
+dense_optimizer: {rule: momentum, nesterov: true}
+lr_schedule: {kind: step, warmup_batches: 12, batches: 34, rate: 0.5, end: 0.125}
+)");
+  EXPECT_EQ(job.tables[0].optimizer, (OptimizerOptions{.rule = "adam",
+                                                       .lr = 2,
+                                                       .epsilon = 1e-10F,
+                                                       .beta1 = 0.0F,
+                                                       .beta2 = 0.5F,
+                                                       .weight_min = -3.0F}));
+  EXPECT_EQ(job.dense_optimizer,
+            (OptimizerOptions{.rule = "momentum", .lr = 0.001F, .nesterov = true}));
   EXPECT_EQ(job.lr_schedule, (LrScheduleOptions{"step", 12, 34, 0.5, 0.125}));
+  const auto graph = build_graph(job, features_of(job.data));
+  ASSERT_TRUE(graph.is_ok()) << graph.status().message();
+  const std::vector<DenseRange> ranges = dense_ranges(job, *graph.value());
+  ASSERT_EQ(ranges.size(), 2U);
+  EXPECT_EQ(ranges[0].optimizer, job.dense_optimizer);
+  EXPECT_EQ(ranges[0].lr_scale, 2.0F);
 }
 
 TEST(Job, DeterministicMeansOneThreadAndNoPullAhead) {

@@ -1,5 +1,6 @@
 // Runs tests/scripts/models_*.txt (base/script_test.h): each line is a layer that cannot be, and
-// below it stands the refusal, which names the file, the line, the operator and the shapes.
+// below it stands the refusal, which names the file, the line, the operator and the shapes. And the
+// layers that docs/using/layers.md shows are accepted.
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -29,11 +30,11 @@ model:
 )";
 constexpr const char* kPlace = "model.yaml:17:7: ";  // of the layer that is tried
 
-// Why the job is refused with this layer; "" if it is not.
-std::string refusal_of(const std::string& layer) {
-  const auto job = parse_job("model.yaml", kJob + ("    " + layer) + "\n", {});
+// Why a job is refused; "" if it is not.
+std::string refusal_of(const std::string& text) {
+  const auto job = parse_job("model.yaml", text, {});
   if (!job.is_ok()) return job.status().message();
-  const auto graph = build_graph(job.value(), 26, 13);
+  const auto graph = build_graph(job.value(), features_of(job.value().data));
   return graph.is_ok() ? "" : graph.status().message();
 }
 
@@ -41,7 +42,7 @@ class ModelsTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(ModelsTest, EachLayerIsRefusedWithItsLineOperatorAndShapes) {
   run_script(FLUX_SOURCE_DIR, GetParam(), [](const std::string& line) {
-    const std::string message = refusal_of(line);
+    const std::string message = refusal_of(kJob + ("    " + line) + "\n");
     const size_t op = line.find("op: ") + 4;
     const std::string name = line.substr(op, line.find(',', op) - op);
     EXPECT_TRUE(message.starts_with(kPlace + ("node 'x' (" + name + "): "))) << line << "\n"
@@ -62,6 +63,27 @@ TEST(Models, AHundredMalformedLayersAreTried) {
     for (std::string line; std::getline(in, line);) layers += line.starts_with("- ") ? 1 : 0;
   }
   EXPECT_GE(layers, 100U);
+}
+
+std::vector<std::string> yaml_blocks(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<std::string> blocks;
+  bool inside = false;
+  for (std::string line; std::getline(in, line);) {
+    const bool begins = line == "```yaml", ends = line == "```";
+    if (begins) blocks.emplace_back();
+    if (inside && !ends) blocks.back() += line + "\n";
+    inside = begins || (inside && !ends);
+  }
+  return blocks;
+}
+
+// The first block is a job without its model; each of the others is a whole list of layers.
+TEST(Models, LayersOfTheDocumentationAreAccepted) {
+  const auto blocks = yaml_blocks(FLUX_SOURCE_DIR "/docs/using/layers.md");
+  ASSERT_GT(blocks.size(), 10U);
+  for (size_t i = 1; i < blocks.size(); ++i)
+    EXPECT_EQ("", refusal_of(blocks[0] + "model:\n  layers:\n" + blocks[i])) << blocks[i];
 }
 
 }  // namespace

@@ -1,74 +1,14 @@
 #include "flux/job/schema.h"
 
 #include <algorithm>
-#include <map>
 
 #include "flux/base/check.h"
-#include "flux/base/text.h"
-#include "flux/optimizer/settings.h"
 
 namespace flux {
 namespace {
 
-// Names that people try for a setting of an optimizer.
-std::vector<std::string> tried_for(const std::string& setting) {
-  static const std::map<std::string, std::vector<std::string>> tried = {
-      {"lr", {"learning_rate", "step_size", "eta", "alpha"}},
-      {"initial_accumulator", {"initial_g2sum", "initial_accumulator_value"}},
-      {"epsilon", {"eps"}},
-      {"decay", {"rho", "decay_rate"}},
-      {"weight_decay", {"wd"}},
-      {"clip", {"clip_value", "gradient_clip"}},
-      {"clip_norm", {"max_norm", "clip_by_norm"}},
-      {"weight_min", {"weight_bounds", "min_weight"}},
-      {"weight_max", {"max_weight"}},
-  };
-  const auto found = tried.find(setting);
-  return found == tried.end() ? std::vector<std::string>{} : found->second;
-}
-
-void add_optimizer_setting(Section* s, const OptimizerSetting& setting) {
-  using O = OptimizerOptions;
-  const bool all = setting.rules().size() == optimizer_rules().size();
-  const std::string doc =
-      all ? setting.doc : fmt::format("{} Rules: {}.", setting.doc, join(setting.rules(), ", "));
-  const auto number = setting.number;
-  const auto flag = setting.flag;
-  Field* field = nullptr;
-  if (flag != nullptr) {
-    field = &s->value<O>(
-        setting.name, [flag](O & o) -> auto& { return o.*flag; }, doc);
-  } else if (number != nullptr) {
-    field = &s->value<O>(
-        setting.name, [number](O & o) -> auto& { return o.*number; }, doc);
-  } else {
-    field = &s->value<O>(
-        setting.name, [](O & o) -> auto& { return o.lr; }, doc);
-  }
-  field->tried_as(tried_for(setting.name));
-  if (flag == nullptr) field->between(setting.min, setting.max);
-  field->spec.min_open = setting.min_open;
-  field->spec.max_open = setting.max_open;
-  if (setting.name != "lr") field->defaults_to(setting.defaults());
-}
-
-Section make_optimizer_section() {
-  using O = OptimizerOptions;
-  Section s;
-  s.doc =
-      "An update rule and its settings (docs/using/optimizers.md); a setting that the rule does "
-      "not use is refused.";
-  s.value<O>(
-       "rule", [](O & o) -> auto& { return o.rule; }, "Update rule.")
-      .one_of(optimizer_rules())
-      .tried_as({"name", "type", "optimizer", "algorithm"});
-  for (const OptimizerSetting& setting : optimizer_settings()) add_optimizer_setting(&s, setting);
-  return s;
-}
-
 Section make_table_section() {
   using T = TableOptions;
-  static const Section optimizer = make_optimizer_section();
   Section s;
   s.doc = "A sparse table: one row of `dim` floats per key, made when the key is first trained.";
   s.value<T>(
@@ -87,7 +27,8 @@ Section make_table_section() {
        "Bound of the uniform first values.")
       .between(0, 100);
   s.map<T>(
-      "optimizer", &optimizer, [](T & t) -> auto& { return t.optimizer; }, "How rows are updated.");
+      "optimizer", &optimizer_section(), [](T & t) -> auto& { return t.optimizer; },
+      "How rows are updated.");
   return s;
 }
 
@@ -245,41 +186,6 @@ Section make_workers_change_section() {
   return s;
 }
 
-Section make_lr_schedule_section() {
-  using L = LrScheduleOptions;
-  Section s;
-  s.doc =
-      "How all learning rates change in the course of the run: a factor of each batch, by the "
-      "number of batches before it (docs/using/optimizers.md).";
-  s.value<L>(
-       "kind", [](L & l) -> auto& { return l.kind; }, "Shape of the decay after the warm-up.")
-      .one_of(lr_schedule_kinds())
-      .tried_as({"type", "name", "policy", "decay"});
-  s.value<L>(
-       "warmup_batches", [](L & l) -> auto& { return l.warmup_batches; },
-       "Batches over which the rates rise from near 0 in a straight line.")
-      .between(0, 4'000'000'000)
-      .tried_as({"warmup", "warm_up", "warmup_steps"});
-  s.value<L>(
-       "batches", [](L & l) -> auto& { return l.batches; },
-       "linear, cosine: batches from the warm-up to the end of the decay; exponential, step: "
-       "batches after which the rates are multiplied by `rate`.")
-      .between(0, 4'000'000'000)
-      .defaults_to("none: needed where it is used")
-      .tried_as({"steps", "total_steps", "decay_steps", "every"});
-  s.value<L>(
-       "rate", [](L & l) -> auto& { return l.rate; },
-       "exponential, step: factor of every `batches` batches.")
-      .above(0, 1)
-      .tried_as({"gamma", "decay_rate"});
-  s.value<L>(
-       "end", [](L & l) -> auto& { return l.end; },
-       "All but constant: the factor never falls below it.")
-      .between(0, 1)
-      .tried_as({"min", "final", "end_lr"});
-  return s;
-}
-
 void add_run_fields(Section* s) {
   using D = JobDraft;
   s->value<D>(
@@ -370,9 +276,7 @@ Section make_job_section() {
   static const Section data = make_data_section();
   static const Section table = make_table_section();
   static const Section model = make_model_section();
-  static const Section optimizer = make_optimizer_section();
   static const Section checkpoint = make_checkpoint_section();
-  static const Section lr_schedule = make_lr_schedule_section();
   static const Section workers_change = make_workers_change_section();
   const auto whole = [](D & d) -> auto& {
     return d;
@@ -387,7 +291,8 @@ Section make_job_section() {
       .defaults_to("none");
   s.map<D>("model", &model, whole, "What is trained.").needed();
   s.map<D>(
-       "dense_optimizer", &optimizer, [](D & d) -> auto& { return d.job.dense_optimizer; },
+       "dense_optimizer", &optimizer_section(),
+       [](D & d) -> auto& { return d.job.dense_optimizer; },
        "How the weights of dense layers are updated.")
       .tried_as({"optimizer"});
   add_traffic_fields(&s);
@@ -399,7 +304,7 @@ Section make_job_section() {
       .between(0, 1)
       .tried_as({"max_skipped", "skip_max", "bad_batches"});
   s.map<D>(
-       "lr_schedule", &lr_schedule, [](D & d) -> auto& { return d.job.lr_schedule; },
+       "lr_schedule", &lr_schedule_section(), [](D & d) -> auto& { return d.job.lr_schedule; },
        "How the learning rates change in the course of the run.")
       .tried_as({"schedule", "lr_decay", "learning_rate_schedule"});
   s.map<D>(

@@ -110,6 +110,9 @@ struct Section {
 
 // The whole file; its object is a JobDraft.
 const Section& job_section();
+// Parts of it: objects OptimizerOptions and LrScheduleOptions.
+const Section& optimizer_section();
+const Section& lr_schedule_section();
 
 // Names of what the data offers to a model.
 std::vector<std::string> model_sources(const DataOptions& data);

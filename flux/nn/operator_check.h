@@ -32,6 +32,7 @@ struct OperatorCase {
   bool fp32_only = false;  // a rounding may flip the result
   // Of a loss: the sources that follow its inputs, "label" or "weight". There is no head then.
   std::vector<std::string> sources{};
+  bool same_predict = true;  // CheckOptions::same_predict
 };
 
 // "" when all agree, else what differs first.

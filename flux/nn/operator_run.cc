@@ -120,8 +120,11 @@ Result<OperatorResult> run_operator(const OperatorRun& run) {
     write(args.output_gradient, run.output_gradient, run.batch);
   }
   kernel->backward(step);
-  for (size_t i = 0; i < run.inputs.size(); ++i)
-    result.gradients.push_back(read(args.inputs[i].gradient, run.batch));
+  for (size_t i = 0; i < run.inputs.size(); ++i) {
+    // Where its producer looks for it: concat leaves it where it is.
+    const KernelArgs producer = plan.args(args.node.inputs[i]);
+    result.gradients.push_back(read(producer.output_gradient, run.batch));
+  }
   const auto begin = flat_gradient.begin() + static_cast<int64_t>(own.offset);
   result.parameter_gradient.assign(begin, begin + static_cast<int64_t>(own.size));
   return result;

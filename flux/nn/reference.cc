@@ -86,9 +86,11 @@ class Checker {
 
   std::vector<Nudged> all_nudged() {
     std::vector<Nudged> all;
-    for (const Parameter& p : graph_->parameters())
+    for (const Parameter& p : graph_->parameters()) {
+      if (p.update == UpdateKind::kSummary) continue;  // what is pushed for it is no derivative
       all.push_back(
           {p.name, parameters_.data() + p.offset, parameter_gradient_.data() + p.offset, p.size});
+    }
     for (size_t t = 0; t < rows_.size(); ++t)
       all.push_back({"table " + graph_->tables()[t], rows_[t].data(), table_gradients_[t].data(),
                      rows_[t].size()});

@@ -28,7 +28,7 @@ inline const Node& input_of(const Graph& graph, const Node& node, size_t i) {
 // A parameter that begins with the same number everywhere.
 inline void add_constant_parameter(InferContext& context, const std::string& name,
                                    std::vector<int64_t> shape, float value) {
-  context.add_parameter(name, std::move(shape), value);
+  context.add_parameter(name, std::move(shape), 0).init = {InitKind::kConstant, value};
 }
 
 template <typename T>

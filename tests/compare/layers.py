@@ -42,6 +42,58 @@ def _layer_norm(draw: Draw, name: str) -> Case:
     return case
 
 
+def _summaries(draw: Draw, x: Tensor, mean: Tensor) -> list[Tensor]:
+    """What a batch adds to the count, the sums and the sums of squares (around `mean`)."""
+    flat = x.detach().reshape(draw.batch, -1)
+    return [
+        torch.full_like(flat[0], draw.batch),
+        flat.sum(0),
+        ((flat - mean) ** 2).sum(0),
+    ]
+
+
+@spec("batch_norm", "dice")
+def _batch_norm(draw: Draw, name: str) -> Case:
+    draw.batch += 1  # torch refuses to normalise over one example
+    width = draw.whole(1, 9)
+
+    def compute(x: list[Tensor], p: list[Tensor]) -> Tensor:
+        z = x[0].reshape(draw.batch, width)
+        normal = fn.batch_norm(z, None, None, training=True, eps=1e-3)
+        if name == "batch_norm":
+            return normal * p[0] + p[1]
+        gate = torch.sigmoid(normal)
+        return gate * z + (1 - gate) * p[0] * z
+
+    x = draw.value(1, width)
+    case = draw.case([x], compute, epsilon=1e-3)
+    own = 2 if name == "batch_norm" else 1
+    case.parameters = [draw.normal(width) for _ in range(own)]
+    case.parameters += [torch.ones(width).double() for _ in range(3)]
+    wanted = _summaries(draw, x, torch.zeros(1))
+    case.wanted = {own + i: value for i, value in enumerate(wanted)}
+    return case
+
+
+@spec("data_norm")
+def _data_norm(draw: Draw, name: str) -> Case:
+    width = draw.whole(1, 9)
+    size = draw.positive(1, width)[0, 0] * 100
+    total, squares = draw.normal(width), draw.positive(1, width)[0, 0] * 100
+    size, squares = size.float().double(), squares.float().double()
+    x = draw.value(1, width)
+    case = draw.case(
+        [x],
+        lambda x, p: (x[0] - (p[1] / p[0]).detach()) * (p[0] / p[2]).sqrt().detach(),
+        epsilon=0.01,
+    )
+    case.parameters = [size, total, squares]
+    wanted = _summaries(draw, x, total / size)
+    wanted[2] += 0.01 * draw.batch
+    case.wanted = dict(enumerate(wanted))
+    return case
+
+
 @spec("l2_normalize")
 def _l2_normalize(draw: Draw, name: str) -> Case:
     x = draw.value(draw.whole(1, 4), draw.whole(1, 20))
@@ -104,7 +156,9 @@ def _dot_interaction(draw: Draw, name: str) -> Case:
         rows, columns = torch.tril_indices(v.shape[1], v.shape[1], 0 if itself else -1)
         return (v @ v.transpose(1, 2))[:, rows, columns]
 
-    return draw.case(inputs, compute, self=itself)
+    case = draw.case(inputs, compute)
+    case.attrs = {"self": itself}
+    return case
 
 
 @spec("dot", "cosine")
@@ -190,15 +244,19 @@ def _experts(draw: Draw, name: str) -> Case:
     experts, dim, units = draw.whole(1, 4), draw.whole(1, 20), draw.whole(1, 20)
     activation = "relu" if draw.chance(0.5) else "none"
 
+    own = draw.chance(0.5)
+    length = experts if own else draw.whole(1, 3)
+
     def compute(x: list[Tensor], p: list[Tensor]) -> Tensor:
-        each = x[0].expand(-1, experts, -1)
+        each = x[0] if own else x[0].reshape(-1, 1, length * dim).expand(-1, experts, -1)
         z = torch.stack([each[:, e] @ p[2 * e] + p[2 * e + 1] for e in range(experts)], dim=1)
         return torch.relu(z) if activation == "relu" else z
 
-    case = draw.case([draw.value(1 if draw.chance(0.5) else experts, dim)], compute)
+    case = draw.case([draw.value(length, dim)], compute)
     case.attrs = {"experts": experts, "units": units, "activation": activation}
+    case.attrs["own_position"] = own
     for _ in range(experts):
-        case.parameters += [draw.normal(dim, units), draw.normal(units)]
+        case.parameters += [draw.normal(dim if own else length * dim, units), draw.normal(units)]
     return case
 
 

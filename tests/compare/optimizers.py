@@ -16,17 +16,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+Floats: TypeAlias = NDArray[np.float64]
 Settings = dict[str, float | bool]
 # One step: weights, gradient, learning rate of this step -> weights. Holds its own state.
 Step = Callable[[Floats, Floats, float], Floats]
 
-TOLERANCE = 5e-5
+TOLERANCE = 1e-5
 
 
 def _torch_step(rule: str, dim: int, s: Settings) -> Step:
