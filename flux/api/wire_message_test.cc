@@ -301,8 +301,6 @@ TEST(WireMessage, ValuesThatNobodySends) {
   expect_refused(JoinRequest{"w", 1, 0, "", 0, {}, 0, {}}, Code::kInvalid, "0 lanes");
   expect_refused(JoinRequest{"w", 1, 5000, "", 0, {}, 0, {}}, Code::kInvalid, "5000 lanes");
   expect_refused(ServerJoin{"s", 1, "", "", 0}, Code::kInvalid, "an address");
-  LeaseRequest uneven{1, 0, 1, {}, {{batch(0, 0, 1), 0, {1, 2}, {1}, {1, 2}}}, {}};
-  expect_refused(uneven, Code::kInvalid, "2 buckets, 1 positive");
   LeaseAnswer lease;
   lease.lease.batches = 33;
   expect_refused(lease, Code::kInvalid, "33 batches");
