@@ -10,7 +10,8 @@ export JOBS
 .DELETE_ON_ERROR:
 SEEDS ?= 100000
 .PHONY: help deps build run test sim netns chaos drill slow bench bench-table asan tsan fuzz fmt fmt-check \
-        tidy clean compare compare-optimizers compare-operators golden-operators mutants
+        tidy clean compare compare-optimizers compare-operators compare-metrics golden-operators \
+        mutants
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -78,7 +79,7 @@ slow:  ## the slow tests, such as fifty kills in a row
 	@ctest --test-dir build --output-on-failure --no-tests=error -L slow
 
 # One line for each thing that is compared.
-compare: compare-optimizers compare-operators  ## hold what is computed against torch and numpy (sets those up on demand)
+compare: compare-optimizers compare-operators compare-metrics  ## hold what is computed against torch, numpy and scikit-learn (sets those up on demand)
 
 compare-optimizers:
 	@tools/deps.sh build bench
@@ -91,6 +92,10 @@ compare-operators:
 	@cmake --preset test
 	@$(NINJA) -C build operator_cases
 	python3 -B tests/compare/with_torch.py tests/compare/operators.py --program build/bin/operator_cases
+
+compare-metrics:
+	@tools/deps.sh build bench
+	@tools/compare.sh metrics
 
 golden-operators:  ## the numbers of torch that make test replays, written anew
 	python3 -B tests/compare/with_torch.py tests/compare/operators.py --golden tests/golden/operators.txt

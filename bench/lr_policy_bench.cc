@@ -23,7 +23,7 @@
 #include "flux/client/merge.h"
 #include "flux/cluster/lr_policy.h"
 #include "flux/job/job.h"
-#include "flux/nn/auc.h"
+#include "flux/metrics/progressive.h"
 #include "flux/nn/net.h"
 #include "flux/server/server.h"
 #include "flux/worker/batch_work.h"

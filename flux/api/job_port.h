@@ -71,11 +71,11 @@ struct JoinReply {
   std::string waits;
 };
 
-// One evaluated batch: counts of predictions by bucket and class (nn/auc.h), sparse.
+// One evaluated batch: its predictions as bytes (metrics/metric_set.h), which the port only
+// carries.
 struct EvalReport {
   BatchId id;
-  double loss_sum = 0;
-  std::vector<uint32_t> bucket, positive, negative;  // equal lengths
+  std::string scored;
 };
 
 // A batch that the worker read and computed but did not push: its loss or gradient is not a number.

@@ -57,10 +57,7 @@ void put_lease_request(const LeaseRequest& m, wire::Lease* out) {
   for (const EvalReport& report : m.evaluated) {
     wire::EvalReport* e = out->add_evaluated();
     put_batch(report.id, e->mutable_id());
-    e->set_loss_sum(report.loss_sum);
-    e->mutable_bucket()->Assign(report.bucket.begin(), report.bucket.end());
-    e->mutable_positive()->Assign(report.positive.begin(), report.positive.end());
-    e->mutable_negative()->Assign(report.negative.begin(), report.negative.end());
+    e->set_scored(report.scored);
   }
   for (const RefusedBatch& refused : m.refused) {
     wire::RefusedBatch* r = out->add_refused();
@@ -77,13 +74,7 @@ Status take_lease_request(const wire::Lease& in, LeaseRequest* m) {
   for (const wire::EvalReport& e : in.evaluated()) {
     EvalReport report;
     FLUX_RETURN_IF_ERROR(take_batch(e.id(), &report.id));
-    if (e.positive_size() != e.bucket_size() || e.negative_size() != e.bucket_size())
-      return invalid("an evaluated batch with {} buckets, {} positive and {} negative counts",
-                     e.bucket_size(), e.positive_size(), e.negative_size());
-    report.loss_sum = e.loss_sum();
-    report.bucket.assign(e.bucket().begin(), e.bucket().end());
-    report.positive.assign(e.positive().begin(), e.positive().end());
-    report.negative.assign(e.negative().begin(), e.negative().end());
+    report.scored = e.scored();
     m->evaluated.push_back(std::move(report));
   }
   if (in.refused_size() > kWireIdsMax)

@@ -62,18 +62,33 @@ void JobMaster::State::evaluate() {
 void JobMaster::State::evaluated_all() {
   set_phase(Phase::kClosing);
   test_queue_.reset();
-  Decision tested;
-  tested.kind = "tested";
-  tested.term = term_;
-  tested.pass = static_cast<uint32_t>(closed_.size() - 1);
-  tested.geometry = closed_.back().geometry;
-  log_decision(tested);
-  evaluation_ = Status::ok();
-  auc_ = metrics_->auc();
-  logloss_ = metrics_->log_loss();
-  say(fmt::format("test: {} examples, AUC {:.5f}, log loss {:.5f}",
-                  with_commas(metrics_->examples()), *auc_, *logloss_));
+  // Millions of predictions are sorted for it.
+  const auto set = std::make_shared<MetricSet>(std::move(*metrics_));
   metrics_.reset();
+  slowly<MetricReport>([set] { return set->report(); },
+                       [this](Result<MetricReport> report) {
+                         if (!ended()) tested(std::move(report).value());
+                       });
+}
+
+void JobMaster::State::tested(MetricReport report) {
+  Decision decision;
+  decision.kind = "tested";
+  decision.term = term_;
+  decision.pass = static_cast<uint32_t>(closed_.size() - 1);
+  decision.geometry = closed_.back().geometry;
+  log_decision(decision);
+  evaluation_ = Status::ok();
+  tested_ = std::move(report);
+  std::string line = fmt::format("test: {} examples", with_commas(tested_->examples));
+  if (const MetricValues* values = tested_->whole()) {
+    if (values->auc) line += fmt::format(", AUC {:.5f}", *values->auc);
+    if (values->log_loss) line += fmt::format(", log loss {:.5f}", *values->log_loss);
+  } else {
+    line += fmt::format(", loss {:.5f}", tested_->loss);
+  }
+  say(line);
+  events_->tested(closed_.back().name, *tested_);
   next_pass();
 }
 
@@ -91,13 +106,13 @@ void JobMaster::State::test_failed(const Status& why) {
 void JobMaster::State::after_pass() {
   const bool complete = closed_.size() == plan_.passes.size();
   const bool nothing_trained = last_checkpoint_.empty() && !pass_open_ && train_ns_ == 0;
-  if (complete && nothing_trained && !adopted_ && !auc_ && evaluation_.is_ok() && !stopping_) {
+  if (complete && nothing_trained && !adopted_ && !tested_ && evaluation_.is_ok() && !stopping_) {
     say("every pass of this job is closed: nothing to train\n"
         "a closed pass is not trained again: add a pass for new data, or start over with "
         "--fresh");
     if (plan_.has_test) return evaluate();
   }
-  finish(complete && !(stopping_ && plan_.has_test && !auc_));
+  finish(complete && !(stopping_ && plan_.has_test && !tested_));
 }
 
 void JobMaster::State::stop(const std::string& why) {
@@ -292,6 +307,7 @@ void JobMaster::State::end(const Status& status) {
     log_decision(over);
   }
   outcome_.evaluation = evaluation_;
+  outcome_.test = tested_;
   outcome_.train_s = static_cast<double>(train_ns_) * 1e-9;
   outcome_.resumed_from = resumed_from_;
   outcome_.model = last_checkpoint_.empty() ? resumed_from_ : last_checkpoint_;

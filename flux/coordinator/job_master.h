@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "flux/api/job_port.h"
@@ -25,6 +26,7 @@
 #include "flux/coordinator/job_plan.h"
 #include "flux/coordinator/job_status.h"
 #include "flux/election/election.h"
+#include "flux/metrics/metric_values.h"
 #include "flux/storage/files.h"
 
 namespace flux {
@@ -70,8 +72,9 @@ struct JobOutcome {
   WorkerReport sum;                   // over all workers
   std::vector<WorkerStatus> workers;  // each that ever took part, with its last report
   JobStatus last;
-  std::string resumed_from, model;  // checkpoint paths
-  Status evaluation;                // of the test, if it failed: the training is saved and counted
+  std::optional<MetricReport> test;  // the last one, if any
+  std::string resumed_from, model;   // checkpoint paths
+  Status evaluation;                 // of the test, if it failed: the training is saved and counted
   uint64_t rows = 0;
   double train_s = 0;
 };
@@ -95,8 +98,13 @@ class JobEvents {
   virtual void training(bool on, uint64_t before, uint64_t total) {
     (void)on, (void)before, (void)total;
   }
-  // A checkpoint was committed.
-  virtual void saved() {}
+  // The test after this pass has been evaluated.
+  virtual void tested(const std::string& pass, const MetricReport& report) {
+    (void)pass, (void)report;
+  }
+  // A checkpoint was committed, here; and by it perhaps this pass closed.
+  virtual void saved(const std::string& path) { (void)path; }
+  virtual void pass_closed(const ClosedPass& pass) { (void)pass; }
   // Something of this has changed: the supervisor starts and ends processes.
   virtual void wanted(const RolesWanted& roles) { (void)roles; }
 };

@@ -168,7 +168,7 @@ Status JobMaster::State::forget() const {
   for (const std::string& name : files_->list(in_output("geometry")))
     FLUX_RETURN_IF_ERROR(files_->remove_all(join_path(in_output("geometry"), name)));
   // Not the log: it was begun anew with this term, and names the members that joined since.
-  for (const char* name : {"curve.tsv", "curve.svg", "summary.json", "skipped.tsv"})
+  for (const char* name : {"curve.tsv", "curve.svg", "summary.json", "report.html", "skipped.tsv"})
     FLUX_RETURN_IF_ERROR(files_->remove_all(in_output(name)));
   return Status::ok();
 }

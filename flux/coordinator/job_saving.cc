@@ -142,7 +142,8 @@ void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t po
         checkpoint_time_ = now();
         if (closing) closed_ = written.value().closed;
         if (queue_ && !closing) queue_->applied_before_are_safe(point);
-        events_->saved();
+        events_->saved(last_checkpoint_);
+        if (closing) events_->pass_closed(closed_.back());
         slowly<bool>(
             [this, self = shared_from_this()]() -> Result<bool> {
               FLUX_RETURN_IF_ERROR(still_mine());
@@ -211,7 +212,7 @@ void JobMaster::State::pass_closed() {
         if (ended()) return;
         if (!status.is_ok()) return fail(status);
         const bool taken_up = adopted_ && open_geometry(below) != 0;
-        if (taken_up || (adopted_ && below > 0 && was_tested(below - 1) && !auc_))
+        if (taken_up || (adopted_ && below > 0 && was_tested(below - 1) && !tested_))
           return next_pass();
         evaluate();
       });

@@ -33,7 +33,7 @@
 #include "flux/coordinator/decision_log.h"
 #include "flux/coordinator/job_master.h"
 #include "flux/election/election.h"
-#include "flux/nn/auc.h"
+#include "flux/metrics/metric_set.h"
 
 namespace flux {
 
@@ -323,6 +323,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void evaluate();
   void begin_test(Geometry test);
   void evaluated_all();
+  void tested(MetricReport report);
   void test_failed(const Status& why);
   void after_pass();
   void drain();
@@ -472,8 +473,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   std::optional<Geometry> test_;
   std::optional<BlockQueue> test_queue_;
   std::vector<uint32_t> test_reported_;
-  std::optional<BinaryMetrics> metrics_;
-  std::optional<double> auc_, logloss_;
+  std::optional<MetricSet> metrics_;
+  std::optional<MetricReport> tested_;  // the last one
   Status evaluation_;
 
   JobOutcome outcome_;

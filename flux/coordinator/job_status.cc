@@ -160,8 +160,10 @@ JobStatus JobMaster::State::status() const {
   s.train_auc = sum.train_auc;
   s.train_logloss = sum.examples > 0 ? sum.loss_sum / static_cast<double>(sum.examples) : 0;
   s.duplicates = sum.duplicates;
-  s.auc = auc_;
-  s.logloss = logloss_;
+  if (const MetricValues* values = tested_ ? tested_->whole() : nullptr) {
+    s.auc = values->auc;
+    s.logloss = values->log_loss;
+  }
   s.last_checkpoint = last_checkpoint_;
   if (checkpoint_time_ > 0) s.checkpoint_s_ago = seconds(now() - checkpoint_time_);
   s.workers_lost = workers_lost_;

@@ -21,6 +21,9 @@ struct RunArguments {
   JobArguments job;
   bool fresh = false;
   std::string summary;         // file for the JSON summary
+  bool json = false;           // events for programs on standard output
+  bool dry_run = false;        // only say what it would need
+  uint32_t smoke = 0;          // not 0: only try so many batches, in a folder of its own
   std::string resume_command;  // how to start this run again
   // A cluster of local processes; 0 servers and workers: everything in this process.
   uint32_t servers = 0;
@@ -55,6 +58,7 @@ struct CoordinatorArguments {
   uint32_t workers = 1;               // for messages only
   bool fresh = false;
   std::string summary;
+  bool json = false;
   std::string resume_command;
   std::string log;  // file for its lines with time and role; empty: <output>/cluster/logs
   int64_t supervisor = 0;
@@ -147,6 +151,16 @@ struct CertsArguments {
   uint32_t days = 30;
 };
 
+struct EvalArguments {
+  JobArguments job;
+  bool json = false;
+};
+
+struct GraphArguments {
+  JobArguments job;
+  std::string out = "-";
+};
+
 struct PredictArguments {
   JobArguments job;
   std::vector<std::string> input;
@@ -169,10 +183,16 @@ struct SimArguments {
   unsigned threads = 0;  // for many seeds
 };
 
+struct Job;  // job/job.h
+
 int check_command(const JobArguments& arguments);
 int schema_command();
 int run_command(const RunArguments& arguments);
-int eval_command(const JobArguments& arguments);
+// A run that is only tried: what would it need, and is it right?
+int dry_run_command(const Job& job);
+int smoke_command(const Job& job, uint64_t batches);
+int graph_command(const GraphArguments& arguments);
+int eval_command(const EvalArguments& arguments);
 int predict_command(const PredictArguments& arguments);
 // `path`: an output folder, one checkpoint's folder, or a job file.
 int inspect_command(const std::string& path, bool verify);
@@ -195,8 +215,9 @@ int models_command(const std::string& name);
 // Simulated clusters from seeds (testing/cluster_sim.h).
 int sim_command(const SimArguments& arguments);
 
-// The end of a training: writes the summary to `file` (if named) and gives the exit code.
-int end_of_run(const Result<Summary>& summary, const std::string& file);
+// The end of a training: writes the summary to `file` (if named), tells a failure (as an event too,
+// if `json`) and gives the exit code.
+int end_of_run(const Result<Summary>& summary, const std::string& file, bool json);
 // Prints "flux: message" to stderr and returns the exit code for it.
 int report(const Status& status);
 

@@ -69,7 +69,11 @@ class LoggedConsole final : public JobEvents {
   void training(bool on, uint64_t before, uint64_t total) override {
     console_.training(on, before, total);
   }
-  void saved() override { console_.saved(); }
+  void saved(const std::string& path) override { console_.saved(path); }
+  void pass_closed(const ClosedPass& pass) override { console_.pass_closed(pass); }
+  void tested(const std::string& pass, const MetricReport& report) override {
+    console_.tested(pass, report);
+  }
   void wanted(const RolesWanted& roles) override {
     if (!supervised_) return;
     WantedRoles file;
@@ -184,6 +188,7 @@ class CoordinatorProcess {
     shown.mode = job.mode;
     shown.wire = job.wire;
     shown.resume_command = arguments_.resume_command;
+    shown.json = arguments_.json;
     events_ = std::make_unique<LoggedConsole>(shown, &log_, arguments_.supervisor != 0);
     JobMasterOptions options;
     options.servers = servers();
@@ -376,7 +381,7 @@ class CoordinatorProcess {
 int coordinator_command(const CoordinatorArguments& arguments) {
   end_when_out_of_memory();
   CoordinatorProcess process(arguments, install_stop_signal(arguments.supervisor == 0));
-  const int code = end_of_run(process.run(), arguments.summary);
+  const int code = end_of_run(process.run(), arguments.summary, arguments.json);
   process.close();
   // Everything is on disk and said. A client that reads slowly must not hold up the end, and the
   // threads that serve it cannot be stopped: so the process goes without waiting for them.

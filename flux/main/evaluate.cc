@@ -2,8 +2,8 @@
 
 namespace flux {
 
-Result<BinaryMetrics> evaluate(const SavedModel& model, std::span<const std::string> files,
-                               const Predictor::Sink& sink, const std::atomic<bool>* stop) {
+Result<MetricReport> evaluate(const SavedModel& model, std::span<const std::string> files,
+                              const Predictor::Sink& sink, const std::atomic<bool>* stop) {
   DataOptions data = model.role.job.data;
   data.shuffle = false;  // predictions come out in the order of the file
   FLUX_ASSIGN_OR_RETURN(const auto paths, expand_globs(files));

@@ -7,15 +7,15 @@
 
 #include "flux/base/status.h"
 #include "flux/main/saved_model.h"
-#include "flux/nn/auc.h"
+#include "flux/metrics/metric_values.h"
 #include "flux/worker/predictor.h"
 
 namespace flux {
 
 // Metrics over `files` (globs); predictions also go to `sink`, in the order of the records, if it
 // is given. kCancelled soon after *stop (if given) turns true.
-Result<BinaryMetrics> evaluate(const SavedModel& model, std::span<const std::string> files,
-                               const Predictor::Sink& sink = {},
-                               const std::atomic<bool>* stop = nullptr);
+Result<MetricReport> evaluate(const SavedModel& model, std::span<const std::string> files,
+                              const Predictor::Sink& sink = {},
+                              const std::atomic<bool>* stop = nullptr);
 
 }  // namespace flux

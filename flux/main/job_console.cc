@@ -5,20 +5,53 @@
 #include <utility>
 
 #include "flux/base/text.h"
+#include "flux/main/metric_json.h"
 #include "flux/storage/atomic_file.h"
 #include "flux/worker/progress.h"
 
 namespace flux {
 
 JobConsole::JobConsole(JobConsoleOptions options)
-    : options_(std::move(options)), start_(steady_now_ns()), view_(options_.terminal, &curve_) {}
+    : options_(std::move(options)),
+      start_(steady_now_ns()),
+      view_(options_.json || options_.quiet ? ProgressView::Show::kNothing
+            : options_.terminal             ? ProgressView::Show::kBar
+                                            : ProgressView::Show::kLines,
+            &curve_),
+      record_(options_.output),
+      events_(options_.json) {
+  events_.emit("started", {{"job", options_.job},
+                           {"output", options_.output},
+                           {"passes", options_.passes},
+                           {"mode", options_.mode},
+                           {"precision", options_.precision},
+                           {"threads", options_.threads}});
+}
 
 std::string JobConsole::in_output(const char* name) const {
   return join_path(options_.output, name);
 }
 
 void JobConsole::say(const std::string& line) {
+  events_.message(line);
   view_.say(line);
+}
+
+void JobConsole::warn(const Status& status) {
+  if (!status.is_ok()) say("warning: " + status.message());
+}
+
+void JobConsole::tell_new_rows() {
+  for (; rows_told_ < curve_.rows().size(); ++rows_told_) {
+    const CurveRow& row = curve_.rows()[rows_told_];
+    warn(record_.row(row));
+    events_.emit("progress", {{"examples", row.examples},
+                              {"total", total_},
+                              {"loss_since", row.loss_since},
+                              {"loss_average", row.loss_average},
+                              {"auc", row.auc},
+                              {"examples_per_s", row.examples_per_s}});
+  }
 }
 
 ProgressPoint JobConsole::point(const JobStatus& status) const {
@@ -33,11 +66,17 @@ ProgressPoint JobConsole::point(const JobStatus& status) const {
 void JobConsole::training(bool on, uint64_t before, uint64_t total) {
   const ProgressPoint now = point(snapshot_());
   if (on) {
-    if (!curve_loaded_) curve_.load(in_output("curve.tsv"), before);
+    if (!curve_loaded_) {
+      curve_.load(in_output("curve.tsv"), before);
+      rows_told_ = curve_.rows().size();
+      warn(record_.begin(before));
+    }
     curve_loaded_ = true;
+    total_ = total;
     view_.begin(now, total, steady_now_ns());
   } else {
     view_.finish(now, steady_now_ns());
+    tell_new_rows();
   }
   training_ = on;
 }
@@ -47,18 +86,33 @@ void JobConsole::tick() {
   const TimeNs now = steady_now_ns();
   const ProgressPoint p = point(snapshot_());
   if (view_.due(p.examples, now)) view_.update(p, now);
+  tell_new_rows();
   view_.draw_bar(p, now);
 }
 
-void JobConsole::saved() {
-  const Status status = curve_.save(in_output("curve.tsv"));
-  if (!status.is_ok()) say("warning: " + status.message());
+void JobConsole::saved(const std::string& path) {
+  warn(curve_.save(in_output("curve.tsv")));
+  events_.emit("checkpoint", {{"path", path}});
+}
+
+void JobConsole::pass_closed(const ClosedPass& pass) {
+  events_.emit("pass_done", {{"pass", pass.name},
+                             {"examples", pass.records},
+                             {"repeats", pass.repeats},
+                             {"skipped", pass.skipped_examples}});
+}
+
+void JobConsole::tested(const std::string& pass, const MetricReport& report) {
+  const uint64_t trained = snapshot_().examples_applied;
+  warn(record_.tested(pass, trained, report));
+  events_.emit("evaluated", {{"pass", pass}, {"trained", trained}, {"test", metrics_json(report)}});
 }
 
 void JobConsole::finished(const JobOutcome& outcome) {
   outcome_ = outcome;
   if (curve_loaded_ && outcome.status.is_ok())
     view_.finish(point(outcome.last), steady_now_ns());  // what came in after the last row
+  tell_new_rows();
 }
 
 std::vector<RoleCost> JobConsole::roles() const {
@@ -90,6 +144,7 @@ Summary JobConsole::summarize() const {
   s.examples_per_s = s.train_s > 0 ? static_cast<double>(s.examples) / s.train_s : 0;
   s.auc = o.last.auc;
   s.logloss = o.last.logloss;
+  s.test = o.test;
   s.train_auc = o.last.train_auc;
   s.train_logloss = o.last.train_logloss;
   const bool all_closed =
@@ -121,15 +176,18 @@ Result<Summary> JobConsole::result() {
   const Summary s = summarize();
   // A run that never got to train has nothing to say about the model that is here.
   const bool keep = !outcome_->complete && !curve_loaded_ && path_exists(in_output("summary.json"));
-  if (!keep) {
-    FLUX_RETURN_IF_ERROR(write_file_atomic(in_output("summary.json"), summary_json(s)));
-    FLUX_RETURN_IF_ERROR(
-        write_file_atomic(in_output("curve.svg"), curve_.to_svg(options_.job, s.auc.value_or(0))));
-  }
+  if (!keep) FLUX_RETURN_IF_ERROR(write_files(s));
   print_end(s);
+  events_.emit("finished", {{"summary", nlohmann::ordered_json::parse(summary_json(s))}});
   if (!outcome_->evaluation.is_ok())
     return outcome_->evaluation.with_context("the model is saved, but the test");
   return s;
+}
+
+Status JobConsole::write_files(const Summary& s) const {
+  FLUX_RETURN_IF_ERROR(write_file_atomic(in_output("summary.json"), summary_json(s)));
+  FLUX_RETURN_IF_ERROR(record_.write_report(s, curve_.rows()));
+  return write_file_atomic(in_output("curve.svg"), curve_.to_svg(options_.job, s.auc.value_or(0)));
 }
 
 void JobConsole::print_end(const Summary& s) {
@@ -143,8 +201,8 @@ void JobConsole::print_end(const Summary& s) {
   if (!line.empty()) say("time by stage: " + line);
   say(accounting_line(s));
   if (!outcome_->model.empty())
-    say(fmt::format("model: {} ({} rows)\ncurve: {}", outcome_->model, with_commas(s.rows),
-                    in_output("curve.svg")));
+    say(fmt::format("model: {} ({} rows)\nreport: {}", outcome_->model, with_commas(s.rows),
+                    in_output("report.html")));
   if (s.state == "stopped") say(fmt::format("stopped; to go on: {}", options_.resume_command));
 }
 

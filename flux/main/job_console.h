@@ -11,9 +11,11 @@
 #include <string>
 
 #include "flux/coordinator/job_master.h"
-#include "flux/main/curve.h"
+#include "flux/main/event_lines.h"
 #include "flux/main/progress_view.h"
+#include "flux/main/run_record.h"
 #include "flux/main/summary.h"
+#include "flux/report/curve.h"
 
 namespace flux {
 
@@ -30,6 +32,8 @@ struct JobConsoleOptions {
   std::string mode = "async";
   std::string wire = "none";
   std::string resume_command;  // printed when stopped
+  bool quiet = false;          // nothing is printed
+  bool json = false;           // events for programs instead of lines for people
 };
 
 class JobConsole final : public JobEvents {
@@ -42,7 +46,9 @@ class JobConsole final : public JobEvents {
 
   void say(const std::string& line) override;
   void training(bool on, uint64_t before, uint64_t total) override;
-  void saved() override;
+  void saved(const std::string& path) override;
+  void pass_closed(const ClosedPass& pass) override;
+  void tested(const std::string& pass, const MetricReport& report) override;
   void finished(const JobOutcome& outcome) override;
 
   bool ended() const { return outcome_.has_value(); }
@@ -54,6 +60,9 @@ class JobConsole final : public JobEvents {
   Summary summarize() const;
   std::vector<RoleCost> roles() const;
   void print_end(const Summary& summary);
+  Status write_files(const Summary& summary) const;
+  void tell_new_rows();
+  void warn(const Status& status);
   std::string in_output(const char* name) const;
 
   const JobConsoleOptions options_;
@@ -61,6 +70,10 @@ class JobConsole final : public JobEvents {
   std::function<JobStatus()> snapshot_;
   Curve curve_;
   ProgressView view_;
+  RunRecord record_;
+  EventLines events_;
+  size_t rows_told_ = 0;  // of the curve
+  uint64_t total_ = 0;    // examples of the job as far as known
   bool training_ = false;
   bool curve_loaded_ = false;
   std::optional<JobOutcome> outcome_;

@@ -29,6 +29,7 @@ void ProgressView::clear_bar() {
 }
 
 void ProgressView::say(const std::string& line) {
+  if (show_ == Show::kNothing) return;
   clear_bar();
   print(line + "\n");
 }
@@ -89,7 +90,7 @@ void ProgressView::print_row(const ProgressPoint& progress, TimeNs now) {
 }
 
 void ProgressView::draw_bar(const ProgressPoint& progress, TimeNs now) {
-  if (!terminal_ || total_ == 0) return;
+  if (show_ != Show::kBar || total_ == 0) return;
   constexpr int kCells = 40;
   const double share = static_cast<double>(shown(progress)) / static_cast<double>(total_);
   const int full = static_cast<int>(share * kCells);

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "flux/base/executor.h"
-#include "flux/main/curve.h"
+#include "flux/report/curve.h"
 
 namespace flux {
 
@@ -23,7 +23,8 @@ struct ProgressPoint {
 
 class ProgressView {
  public:
-  ProgressView(bool terminal, Curve* curve) : terminal_(terminal), curve_(curve) {}
+  enum class Show : uint8_t { kNothing, kLines, kBar };  // kBar: lines, and a bar under them
+  ProgressView(Show show, Curve* curve) : show_(show), curve_(curve) {}
 
   void say(const std::string& line);  // a plain line, not torn by the bar
   // `total`: examples of the whole job as far as known; nothing is shown to be beyond it.
@@ -35,14 +36,13 @@ class ProgressView {
   void draw_bar(const ProgressPoint& progress, TimeNs now);
   // Prints the last row, if anything came after the last printed one.
   void finish(const ProgressPoint& progress, TimeNs now);
-  bool terminal() const { return terminal_; }
 
  private:
   uint64_t shown(const ProgressPoint& progress) const;
   void print_row(const ProgressPoint& progress, TimeNs now);
   void clear_bar();
 
-  const bool terminal_;
+  const Show show_;
   Curve* const curve_;
   uint64_t total_ = 0;
   uint64_t first_examples_ = 0;  // when training began

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "flux/base/text.h"
-#include "flux/main/curve.h"
 #include "flux/main/output_lock.h"
 #include "flux/main/progress_view.h"
 #include "flux/main/status_text.h"
 #include "flux/main/summary.h"
+#include "flux/report/curve.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -138,7 +138,7 @@ ProgressPoint progress_of(uint64_t examples, double loss) {
 
 TEST_F(Report, ProgressRowsAndTheirFigures) {
   Curve curve;
-  ProgressView view(false, &curve);
+  ProgressView view(ProgressView::Show::kLines, &curve);
   testing::internal::CaptureStdout();
   view.begin(progress_of(0, 0), 5000, 0);
   EXPECT_FALSE(view.due(0, 60 * kSecond)) << "nothing to say";
@@ -168,7 +168,7 @@ TEST_F(Report, ProgressRowsAndTheirFigures) {
 // As recorded: after the loss of two servers the job went back, and trained some of it twice.
 TEST_F(Report, RepeatsAreNoProgress) {
   Curve curve;
-  ProgressView view(false, &curve);
+  ProgressView view(ProgressView::Show::kLines, &curve);
   testing::internal::CaptureStdout();
   view.begin({}, 1000, 0);
   view.update({900, 90, 0.5, 900}, 9 * kSecond);
@@ -186,7 +186,7 @@ TEST_F(Report, RepeatsAreNoProgress) {
 // The last batches may be known to be applied after they are known to be trained.
 TEST_F(Report, TheLastRowHasEverything) {
   Curve curve;
-  ProgressView view(false, &curve);
+  ProgressView view(ProgressView::Show::kLines, &curve);
   testing::internal::CaptureStdout();
   view.begin({}, 1000, 0);
   view.update({1000, 200, 0.5, 900}, 10 * kSecond);
@@ -199,7 +199,7 @@ TEST_F(Report, TheLastRowHasEverything) {
 
 TEST_F(Report, TheBarIsClearedBeforeALine) {
   Curve curve;
-  ProgressView view(true, &curve);
+  ProgressView view(ProgressView::Show::kBar, &curve);
   testing::internal::CaptureStdout();
   view.begin({}, 100, 0);
   view.draw_bar({25, 0, 0.5, 25}, kSecond);

@@ -53,7 +53,7 @@ class EmbeddedRun {
   // Of a run that was killed. Only names that we write: the folder may hold a person's files.
   Status remove_leftovers() const {
     const std::string& output = role_.job.output;
-    for (const char* name : {"curve.tsv", "curve.svg", "summary.json"})
+    for (const char* name : {"curve.tsv", "curve.svg", "summary.json", "report.html"})
       FLUX_RETURN_IF_ERROR(remove_all(join_path(output, name) + std::string(kTemporarySuffix)));
     const std::string cuts = join_path(output, "geometry");
     for (const std::string& name : list_folder(cuts))
@@ -86,6 +86,8 @@ class EmbeddedRun {
     console.threads = threads_;
     console.mode = job.mode;
     console.resume_command = options_.resume_command;
+    console.json = options_.json;
+    console.quiet = options_.quiet;
     console_ = std::make_unique<JobConsole>(console);
     JobMasterOptions options;
     options.fresh = options_.fresh;

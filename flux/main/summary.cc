@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "flux/base/text.h"
+#include "flux/main/metric_json.h"
 
 namespace flux {
 
@@ -40,6 +41,7 @@ std::string summary_json(const Summary& s) {
                           {"peak_rss_bytes", role.peak_rss_bytes},
                           {"bytes_in", role.bytes_in},
                           {"bytes_out", role.bytes_out}});
+  j["test"] = s.test ? metrics_json(*s.test) : nlohmann::ordered_json(nullptr);
   j["model_hash"] = fmt::format("{:016x}", s.model_hash);
   return j.dump(2) + "\n";
 }

@@ -9,6 +9,7 @@
 
 #include "flux/base/status.h"
 #include "flux/main/accounting.h"
+#include "flux/metrics/metric_values.h"
 
 namespace flux {
 
@@ -29,6 +30,7 @@ struct Summary {
   double wall_s = 0;          // of the process, start to summary
   double train_s = 0;
   std::optional<double> auc, logloss;         // on the test data, if any
+  std::optional<MetricReport> test;           // everything else about it
   double train_auc = 0.5, train_logloss = 0;  // progressive
   Accounting accounting;                      // over the whole life of the model
   uint64_t rows = 0;

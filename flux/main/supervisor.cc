@@ -11,6 +11,7 @@
 
 #include "flux/base/executor.h"
 #include "flux/main/cluster_folder.h"
+#include "flux/main/event_lines.h"
 #include "flux/main/job_roles.h"
 #include "flux/main/output_lock.h"
 #include "flux/main/restarts.h"
@@ -37,7 +38,8 @@ Result<std::string> own_program() {
   return path;
 }
 
-void say(const std::string& line) {
+void say(const std::string& line, bool json) {
+  if (json) return EventLines(true).message(line);
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;  // the coordinator may have drawn a bar
   fmt::print("{}{}\n", terminal ? "\r\033[K" : "", line);
   std::fflush(stdout);
@@ -118,6 +120,7 @@ class Supervisor {
     // Only the first time: what it has trained since is not to be forgotten.
     if (run.fresh && !listened_) words.emplace_back("--fresh");
     if (!http_.empty()) words.insert(words.end(), {"--http", http_});
+    if (run.json) words.emplace_back("--json");
     if (!run.summary.empty()) words.insert(words.end(), {"--summary", run.summary});
     return words;
   }
@@ -171,7 +174,8 @@ class Supervisor {
       const auto at = on_purpose ? steady_now_ns() : coordinator_restarts_.died(steady_now_ns());
       if (at) {
         coordinator_at_ = *at;
-        return say(fmt::format("the coordinator ended: {}; started again", end.text()));
+        return say(fmt::format("the coordinator ended: {}; started again", end.text()),
+                   options_.run.json);
       }
     }
     over_ = true;
@@ -188,7 +192,9 @@ class Supervisor {
     options.coordinator = address_;
     options.token = token_;
     options.hosts = hosts_;
-    keeper_ = std::make_unique<RoleKeeper>(job_, std::move(options), folder_, &platform_, say);
+    keeper_ = std::make_unique<RoleKeeper>(
+        job_, std::move(options), folder_, &platform_,
+        [this](const std::string& line) { say(line, options_.run.json); });
     return keeper_->start_all();
   }
 
@@ -230,7 +236,7 @@ class Supervisor {
       platform_.ask_to_stop(*coordinator_);
     }
     if (end_by_ != 0 && steady_now_ns() > end_by_) {
-      say("the coordinator does not end; killed");
+      say("the coordinator does not end; killed", options_.run.json);
       platform_.kill(*coordinator_);
       end_by_ = 0;
     }
@@ -286,7 +292,9 @@ class Supervisor {
 int supervise(const Job& job, const SupervisorOptions& options) {
   Supervisor supervisor(job, options);
   const auto code = supervisor.run();
-  return code.is_ok() ? code.value() : report(code.status());
+  if (code.is_ok()) return code.value();
+  EventLines(options.run.json).error(code.status());
+  return report(code.status());
 }
 
 }  // namespace flux

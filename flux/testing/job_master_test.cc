@@ -1,6 +1,7 @@
 // JobMaster with workers that the test plays: sections, checkpoints, verdicts, rounds, the end.
 #include "flux/checkpoint/store.h"
 #include "flux/coordinator/decision_log.h"
+#include "flux/metrics/metric_set.h"
 #include "flux/testing/job_master_fixture.h"
 
 namespace flux {
@@ -267,6 +268,10 @@ TEST_F(JobMasterTest, TestBlocksAreLeasedAndCountedOnce) {
   const WorkerId w = join("w0");
   std::vector<BatchId> done;
   std::vector<EvalReport> evaluated;
+  // Four of five positives are ranked above four of five negatives, and one of each the other way.
+  const std::vector<float> predictions = {.2F, .2F, .2F, .2F, .2F, .8F, .8F, .8F, .8F, .8F};
+  const std::vector<float> labels = {0, 0, 0, 0, 1, 1, 1, 1, 1, 0};
+  const KeyedBatch scored{{}, {predictions, labels, {}, {}}};
   for (int i = 0; i < 50 && !outcome_; ++i) {
     LeaseRequest request;
     request.worker = w;
@@ -282,12 +287,12 @@ TEST_F(JobMasterTest, TestBlocksAreLeasedAndCountedOnce) {
     if (answer.value().kind == LeaseAnswer::Kind::kBlock) done = train(answer.value());
     if (answer.value().kind == LeaseAnswer::Kind::kEvaluate)
       for (const BatchId& id : batches(answer.value().lease))
-        evaluated.push_back({id, 5.0, {10, 20}, {1, 4}, {4, 1}});
+        evaluated.push_back({id, encode_scored(10, 5.0, {&scored, 1})});
   }
   pass_time(options_.leave_deadline_ns + kSecond);
   ASSERT_TRUE(ended_well()) << said_;
   EXPECT_TRUE(outcome_->complete);
-  EXPECT_NE(said_.find("test: 20 examples, AUC 0.80000, log loss 0.50000"), std::string::npos)
+  EXPECT_NE(said_.find("test: 20 examples, AUC 0.80000, log loss 0.50040"), std::string::npos)
       << said_;
 }
 

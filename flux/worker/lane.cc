@@ -6,6 +6,7 @@
 
 #include "flux/base/hash.h"
 #include "flux/worker/judged_head.h"
+#include "flux/worker/scored.h"
 
 namespace flux {
 namespace {
@@ -287,18 +288,9 @@ void Lane::evaluate(BatchWork* work) {
         invalid("evaluating {}: the loss is {}: the model diverged; lower the learning rate "
                 "and start from an older checkpoint",
                 to_string(work->item.id), loss));
-  EvalReport report;
-  report.id = work->item.id;
-  const JudgedHead head = judged_head(net_->graph(), work->batch, predictions_.data());
-  SparseHistogram counts;
-  if (head.labels != nullptr) {
-    counts = BinaryMetrics::sparse(head.labels, head.predictions, work->batch.size);
-    report.loss_sum = net_->head_losses()[head.index];
-  }
-  report.bucket = std::move(counts.bucket);
-  report.positive = std::move(counts.positive);
-  report.negative = std::move(counts.negative);
-  source_->evaluated(options_.index, std::move(report));
+  const auto scored = scored_batches(net_->graph(), work->batch, predictions_.data());
+  source_->evaluated(options_.index,
+                     {work->item.id, encode_scored(work->batch.size, loss, scored)});
   spend(Stage::kCompute);
 }
 

@@ -7,7 +7,7 @@
 
 #include "flux/base/buffer.h"
 #include "flux/client/key_plan.h"
-#include "flux/worker/judged_head.h"
+#include "flux/worker/scored.h"
 
 namespace flux {
 namespace {
@@ -52,17 +52,14 @@ class Lane {
     input.dense = batch_.dense_values.data();
     input.begin = batch_.begin.empty() ? nullptr : batch_.begin.data();
     input.weights = batch_.weights.empty() ? nullptr : batch_.weights.data();
-    net_->predict(input, by_head_.data());
-    const JudgedHead head = judged_head(net_->graph(), batch_, by_head_.data());
-    if (head.labels != nullptr)
-      metrics_.add(head.labels, head.predictions, batch_.size, net_->head_losses()[head.index]);
+    const double loss = net_->predict(input, by_head_.data());
     const size_t heads = net_->graph().heads().size();
     for (size_t h = 0; h < heads; ++h)
       for (uint32_t b = 0; b < batch_.size; ++b)
         predictions[b * heads + h] = by_head_[h * batch_.size + b];
-    return Status::ok();
+    return metrics_.add(batch_.size, loss, scored_batches(net_->graph(), batch_, by_head_.data()));
   }
-  const BinaryMetrics& metrics() const { return metrics_; }
+  const MetricSet& metrics() const { return metrics_; }
 
  private:
   Status pull(const ShardedKeys& keys, std::span<float*> tables, float* dense) {
@@ -87,13 +84,13 @@ class Lane {
   std::vector<float*> pointers_;
   std::vector<ShardId> shards_;
   std::vector<float> by_head_;  // [heads][batch]
-  BinaryMetrics metrics_;
+  MetricSet metrics_;
 };
 
 }  // namespace
 
-Result<BinaryMetrics> Predictor::run(const PredictorOptions& options, ServerPort* server,
-                                     const Dataset& dataset, const Sink& sink) {
+Result<MetricReport> Predictor::run(const PredictorOptions& options, ServerPort* server,
+                                    const Dataset& dataset, const Sink& sink) {
   std::vector<std::unique_ptr<Lane>> lanes;
   for (uint32_t t = 0; t < options.threads; ++t) {
     FLUX_ASSIGN_OR_RETURN(auto net, Net::compile(options.graph, options.net));
@@ -121,9 +118,9 @@ Result<BinaryMetrics> Predictor::run(const PredictorOptions& options, ServerPort
     for (const Status& result : results) FLUX_RETURN_IF_ERROR(result);
     if (sink) FLUX_RETURN_IF_ERROR(sink(predictions));
   }
-  BinaryMetrics sum;
+  MetricSet sum;
   for (const auto& lane : lanes) sum.merge(lane->metrics());
-  return sum;
+  return sum.report();
 }
 
 }  // namespace flux

@@ -14,7 +14,7 @@
 
 #include "flux/api/server.h"
 #include "flux/data/dataset.h"
-#include "flux/nn/auc.h"
+#include "flux/metrics/metric_set.h"
 #include "flux/nn/net.h"
 
 namespace flux {
@@ -33,8 +33,8 @@ class Predictor {
  public:
   // Predictions of one block, in the order of its records, those of one record by head.
   using Sink = std::function<Status(std::span<const float> predictions)>;
-  static Result<BinaryMetrics> run(const PredictorOptions& options, ServerPort* server,
-                                   const Dataset& dataset, const Sink& sink);
+  static Result<MetricReport> run(const PredictorOptions& options, ServerPort* server,
+                                  const Dataset& dataset, const Sink& sink);
 };
 
 }  // namespace flux

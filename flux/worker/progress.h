@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "flux/nn/auc.h"
+#include "flux/metrics/progressive.h"
 
 namespace flux {
 

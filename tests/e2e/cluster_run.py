@@ -34,7 +34,7 @@ class Run(ClusterCase):
         # The checkpoint of a cluster is one for everybody.
         found = self.flux("eval", example("lr"), *sets(
             data__train="learn.tsv", data__test="test.tsv", shards=16, output="cluster"))
-        self.assertIn(f"AUC {cluster['auc']:.5f}", found.out)
+        self.assertIn(f"auc {cluster['auc']:.5f}", found.out)
 
     def test_every_mode_counts_exactly(self) -> None:
         for mode in MODES:

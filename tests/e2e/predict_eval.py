@@ -101,7 +101,8 @@ class PredictEval(Case):
             self.assertIn("1,501 predictions in", done.out)
             texts.add((self.folder / f"p{threads}.txt").read_text())
             evaluated = self.flux("eval", example("ctr_dnn"), *job, "--threads", threads).out
-            found = re.search(r"1,501 examples · AUC (\S+) · log loss (\S+) · CTR (\S+)", evaluated)
+            found = re.search(
+                r"1,501 examples · auc (\S+) · log_loss (\S+) · label_mean (\S+)", evaluated)
             assert found is not None, evaluated
             texts.add(self.flux("predict", example("ctr_dnn"), *job, "--threads", threads).out)
             mine = self.predictions(f"p{threads}.txt")

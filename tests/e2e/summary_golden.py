@@ -17,7 +17,7 @@ def fits(value: object, kind: str) -> bool:
     if value is None:
         return kind.endswith(" or null")
     types = {"string": (str,), "integer": (int,), "number": (int, float),
-             "list": (list,)}
+             "list": (list,), "object": (dict,)}
     return type(value) in types[kind.removesuffix(" or null")]
 
 

@@ -25,7 +25,7 @@
 #include "flux/client/key_plan.h"
 #include "flux/cluster/block_queue.h"
 #include "flux/cluster/sync_rounds.h"
-#include "flux/nn/auc.h"
+#include "flux/metrics/metric_set.h"
 #include "flux/nn/graph.h"
 #include "flux/server/server.h"
 #include "flux/worker/agent.h"
@@ -70,8 +70,7 @@ class Data final : public Dataset {
                                   static_cast<uint32_t>(std::min<uint64_t>(block, n - at))});
   }
   const Geometry& geometry() const override { return geometry_; }
-  uint32_t slots() const override { return kSlots; }
-  uint32_t dense() const override { return kDense; }
+  const Features& features() const override { return features_; }
   Result<std::unique_ptr<BlockReader>> open_block(uint32_t block, uint32_t epoch) const override {
     return std::unique_ptr<BlockReader>(
         std::make_unique<Reader>(examples_, geometry_, block, epoch));
@@ -110,6 +109,7 @@ class Data final : public Dataset {
     std::vector<uint32_t> order_;
   };
   std::shared_ptr<const std::vector<Example>> examples_;
+  const Features features_{kSlots, kDense, {}, false, {"label"}, false};
   Geometry geometry_;
 };
 
@@ -332,7 +332,7 @@ class Master final : public JobPort {
   bool stopped = false;
   size_t stop_after = 0;  // acknowledged batches; 0: never
   int geometries_asked = 0;
-  BinaryMetrics metrics;  // of the evaluation
+  MetricSet metrics;  // of the evaluation
   std::map<BatchId, int> evaluated;
 
  private:
@@ -370,7 +370,7 @@ class Master final : public JobPort {
     if (stop_after > 0 && told_.size() >= stop_after) stopped = true;
     for (const EvalReport& r : reports) {
       if (evaluated[r.id]++ == 0) {
-        EXPECT_TRUE(metrics.add_sparse(r.bucket, r.positive, r.negative, r.loss_sum).is_ok());
+        EXPECT_TRUE(metrics.add_encoded(r.scored).is_ok());
       }
       queue_->batch_applied(r.id, executor_->now_ns());
     }

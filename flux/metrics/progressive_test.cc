@@ -1,4 +1,4 @@
-#include "flux/nn/auc.h"
+#include "flux/metrics/progressive.h"
 
 #include <algorithm>
 #include <cmath>
@@ -86,35 +86,6 @@ TEST(BinaryMetrics, OneClassAndOddPredictions) {
   const float zero = 0, high = 2.0F;
   metrics.add(&zero, &high, 1, 0);
   EXPECT_DOUBLE_EQ(metrics.auc(), 0.5 / 4);
-}
-
-TEST(BinaryMetrics, SparseHistogramsAddUpToTheWhole) {
-  Random random(5);
-  BinaryMetrics whole, sum;
-  for (uint32_t n : {0U, 1U, 7U, 1000U}) {
-    std::vector<float> labels(n), predictions(n);
-    for (uint32_t i = 0; i < n; ++i) {
-      labels[i] = random.chance(0.3) ? 1.0F : 0.0F;
-      predictions[i] = static_cast<float>(random.uniform() * 1.2 - 0.1);  // some out of range
-    }
-    whole.add(labels.data(), predictions.data(), n, n * 0.5);
-    const SparseHistogram h = BinaryMetrics::sparse(labels.data(), predictions.data(), n);
-    EXPECT_TRUE(std::is_sorted(h.bucket.begin(), h.bucket.end()));
-    ASSERT_TRUE(sum.add_sparse(h.bucket, h.positive, h.negative, n * 0.5).is_ok());
-  }
-  EXPECT_EQ(sum.examples(), whole.examples());
-  EXPECT_EQ(sum.auc(), whole.auc());
-  EXPECT_EQ(sum.log_loss(), whole.log_loss());
-  EXPECT_EQ(sum.ctr(), whole.ctr());
-}
-
-TEST(BinaryMetrics, AHistogramThatCannotBeIsRefusedWhole) {
-  BinaryMetrics sum;
-  const std::vector<uint32_t> one = {1}, two = {1, 2}, far = {BinaryMetrics::kBuckets};
-  EXPECT_EQ(sum.add_sparse(two, one, two, 1).code(), Code::kInvalid);
-  EXPECT_EQ(sum.add_sparse(far, one, one, 1).code(), Code::kInvalid);
-  EXPECT_EQ(sum.examples(), 0U);
-  EXPECT_EQ(sum.loss_sum(), 0);
 }
 
 }  // namespace

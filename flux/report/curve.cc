@@ -1,4 +1,4 @@
-#include "flux/main/curve.h"
+#include "flux/report/curve.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "flux/base/text.h"
+#include "flux/report/markup.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -30,19 +31,6 @@ Range range_of(const std::vector<CurveRow>& rows, const std::function<double(con
   if (!(r.high - r.low > 1e-6)) return {r.low - 0.01, r.high + 0.01};
   const double pad = (r.high - r.low) * 0.08;
   return {r.low - pad, r.high + pad};
-}
-
-// A title comes from a job file and must stay text inside the picture.
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<' || c == '>' || c == '&') {
-      out += fmt::format("&#{};", static_cast<int>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out;
 }
 
 double x_at(const CurveRow& row, double most) {

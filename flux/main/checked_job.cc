@@ -1,0 +1,19 @@
+#include "flux/main/checked_job.h"
+
+namespace flux {
+
+Result<Job> load_checked_job(const JobArguments& arguments) {
+  std::vector<Override> overrides;
+  for (const std::string& text : arguments.sets) {
+    FLUX_ASSIGN_OR_RETURN(Override one, parse_override(text));
+    overrides.push_back(std::move(one));
+  }
+  if (arguments.threads >= 0) overrides.push_back({"threads", std::to_string(arguments.threads)});
+  FLUX_ASSIGN_OR_RETURN(Job job, load_job(arguments.job, overrides));
+  // The whole model is checked before anything starts.
+  FLUX_ASSIGN_OR_RETURN(const auto graph, build_graph(job, features_of(job.data)));
+  (void)graph;
+  return job;
+}
+
+}  // namespace flux

@@ -1,0 +1,13 @@
+// A job file as the command line names it, with its whole model checked.
+// Failure: kInvalid with file, line and what is allowed.
+#pragma once
+
+#include "flux/base/status.h"
+#include "flux/job/job.h"
+#include "flux/main/commands.h"
+
+namespace flux {
+
+Result<Job> load_checked_job(const JobArguments& arguments);
+
+}  // namespace flux

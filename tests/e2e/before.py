@@ -1,0 +1,114 @@
+"""Commands that look at a job before it is trained, and those that tell about commands."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import subprocess
+import unittest
+from xml.etree import ElementTree
+
+from _support import Case, example, sets, write_data
+
+
+class Before(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        write_data(self.folder / "train.tsv", 3000)
+        write_data(self.folder / "test.tsv", 500, seed=9)
+        self.fields = sets(data__train="train.tsv", data__test="test.tsv", output="out",
+                           data__batch=50, shards=4)
+
+    def test_smoke(self) -> None:
+        told = self.flux("run", example("ctr_dnn"), "--smoke", "3", *self.fields).out
+        self.assertIn("150 examples read, trained and counted once", told)
+        self.assertIn("150 test examples evaluated: auc 0.", told)
+        self.assertIn("the job is right as far as 3 batches can tell", told)
+        self.assertFalse((self.folder / "out").exists(), "the output folder is not touched")
+
+    def test_smoke_says_what_is_wrong(self) -> None:
+        (self.folder / "bad.tsv").write_text("1\tnonsense\n")
+        told = self.flux("run", example("lr"), "--smoke", "3",
+                         *self.fields, *sets(data__train="bad.tsv"), code=2)
+        self.assertIn("flux: smoke test:", told.err)
+        self.assertIn("train.txt:1", told.err)
+
+    def test_dry_run(self) -> None:
+        write_data(self.folder / "big.tsv", 6000, seed=3)
+        told = self.flux("run", example("lr"), "--dry-run", *self.fields,
+                         *sets(data__train="big.tsv", epochs=2)).out
+        found = re.search(r"data +about ([\d,]+) examples", told)
+        assert found is not None, told
+        self.assertAlmostEqual(int(found[1].replace(",", "")), 6000, delta=60)
+        self.assertIn("each trained 2 times", told)
+        for word in ("rows over all tables", "servers together", "time    about"):
+            self.assertIn(word, told)
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_dry_run_of_all_there_is(self) -> None:
+        text = (self.folder / "train.tsv").read_bytes()
+        with gzip.open(self.folder / "train.tsv.gz", "wb") as file:
+            file.write(text)
+        self.flux("run", example("lr"), *self.fields)
+        rows = self.summary("out")["rows"]
+        for name in ("train.tsv", "train.tsv.gz"):
+            told = self.flux("run", example("lr"), "--dry-run", *self.fields,
+                             *sets(data__train=name)).out
+            self.assertIn("data    3,000 examples", told)
+            self.assertIn("60 batches of 50", told)
+            self.assertIn(f"about {rows:,} rows", told, "all ids were seen")
+
+    def test_graph(self) -> None:
+        told = self.flux("graph", example("ctr_dnn")).out
+        root = ElementTree.fromstring(told)  # noqa: S314
+        boxes = root.findall("{http://www.w3.org/2000/svg}g")
+        lines = self.flux("check", example("ctr_dnn")).out.splitlines()[1:]
+        self.assertEqual(len(boxes), len(lines), "a box for each node")
+        self.flux("graph", example("ctr_dnn"), "--out", "net.svg")
+        self.assertEqual((self.folder / "net.svg").read_text(), told)
+
+    def complete(self, line: str) -> list[str]:
+        """What bash offers after this line."""
+        script = self.flux("completion", "bash").out
+        words = line.split(" ")
+        quoted = " ".join(f"'{word}'" for word in words)
+        code = (f"{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _flux\n"
+                'printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    def test_bash_completion(self) -> None:
+        self.assertEqual(self.complete("flux ev"), ["eval"])
+        self.assertEqual(self.complete("flux run job.yaml --dry"), ["--dry-run"])
+        self.assertEqual(self.complete("flux data gen "), ["criteo", "feasign", "--help"])
+        self.assertIn("--examples", self.complete("flux data gen criteo --"))
+        self.assertNotIn("--chaos", self.complete("flux run --"), "hidden ones stay hidden")
+
+    def test_other_shells(self) -> None:
+        for shell in ("zsh", "fish"):
+            script = self.flux("completion", shell).out
+            self.assertIn("dry-run", script)
+            if shutil.which(shell):
+                subprocess.run([shell, "-n", "-c", script], check=True)
+        self.assertIn("did you mean 'bash'", self.flux("completion", "bahs", code=2).err)
+
+    def test_man_pages_and_help_agree(self) -> None:
+        shown = self.flux("run", "--help").out
+        page = self.flux("man", "run").out
+        self.assertTrue(page.startswith(".TH FLUX-RUN 1"))
+        flags = set(re.findall(r"(?m)^  (--[a-z-]+)", shown))
+        told = {flag.replace("\\", "") for flag in re.findall(r"\\fB(\\-\\-[a-z\\-]+)\\fR", page)}
+        self.assertEqual({flag for flag in flags if flag != "--help"} - told, set())
+        top = self.flux("man").out
+        for command in ("run", "data gen criteo", "completion"):
+            self.assertIn(f"\\fB{command}\\fR", top)
+        self.assertIn("no command 'rum', did you mean", self.flux("man", "rum", code=2).err)
+        if shutil.which("groff"):
+            done = subprocess.run(["groff", "-man", "-ww", "-Tascii"], input=page, text=True,
+                                  capture_output=True, check=True)
+            self.assertEqual(done.stderr, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
