@@ -25,7 +25,7 @@ SERVER_CPU_SHARE = 1 / 5
 RPC_CPU_RATIO = 3.0
 RPC_REQUEST_BYTES, RPC_REPLY_BYTES = 80_000, 440_000  # a pull of 10,000 keys and its rows
 
-TORCH_CTR = ("torch_fp32", "torch_compile", "torch_bf16", "torch_text")
+MODELS = (("deepfm", "DeepFM"), ("dcn_v2", "DCN-v2"))
 
 AUC_PEERS = (
     ("flux_fp32", "torch_fp32", "CTR-DNN fp32"),
@@ -79,13 +79,17 @@ def _auc_delta(table: Table, keys: tuple[str, str], threads: int, name: str, mos
     )
 
 
+def _is_ctr_of_torch(key: str) -> bool:
+    return key.startswith("torch_") and key not in {f"torch_{model}" for model, _ in MODELS}
+
+
 def _memory(table: Table, threads: int) -> Target:
     """The largest of flux against the leanest of PyTorch."""
     flux = [table.find(key, threads) for key in ("flux_fp32", "flux_bf16")]
     torch = [
         series
         for series in table.series
-        if series.row.key in TORCH_CTR and series.row.threads == threads and series.samples
+        if _is_ctr_of_torch(series.row.key) and series.row.threads == threads and series.samples
     ]
     ours = max((one.peak_rss_bytes() for one in flux if one), default=None)
     theirs = min((one.peak_rss_bytes() for one in torch), default=None)
@@ -114,7 +118,7 @@ def judge(table: Table, first_line_s: float | None, parts: frozenset[str]) -> li
                 targets.append(_auc_delta(table, keys, threads, name, BF16_AUC_DELTA))
             targets.append(_memory(table, threads))
         if "models" in parts:
-            for model, name in (("deepfm", "DeepFM"), ("dcn_v2", "DCN-v2")):
+            for model, name in MODELS:
                 keys = (f"flux_{model}", f"torch_{model}")
                 what = f"{name} bf16 from text / PyTorch bf16 from memory"
                 targets.append(_ratio(table, *keys, threads, what, MODEL_RATIO))
