@@ -52,7 +52,8 @@ TEST(Job, EveryFieldHasItsDefault) {
   EXPECT_EQ(job.passes[0].name, "pass-0");
   EXPECT_EQ(job.passes[0].train, std::vector<std::string>{"a.tsv"});
   EXPECT_EQ(job.epochs, 1U);
-  EXPECT_EQ(job.phases, std::vector<std::string>{"train"});
+  EXPECT_TRUE(job.phases.empty());
+  EXPECT_EQ(phase_names(job), std::vector<std::string>{"train"});
   EXPECT_EQ(job.shards, 0U);
   EXPECT_TRUE(job.tables.empty());
   EXPECT_EQ(job.dense_optimizer.rule, "adam");
@@ -173,7 +174,7 @@ lr_schedule: {kind: step, warmup_batches: 12, batches: 34, rate: 0.5, end: 0.125
   EXPECT_EQ(job.lr_schedule, (LrScheduleOptions{"step", 12, 34, 0.5, 0.125}));
   const auto graph = build_graph(job, features_of(job.data));
   ASSERT_TRUE(graph.is_ok()) << graph.status().message();
-  const std::vector<DenseRange> ranges = dense_ranges(job, *graph.value());
+  const std::vector<DenseRange> ranges = dense_ranges(job, {graph.value()});
   ASSERT_EQ(ranges.size(), 2U);
   EXPECT_EQ(ranges[0].optimizer, job.dense_optimizer);
   EXPECT_EQ(ranges[0].lr_scale, 2.0F);
