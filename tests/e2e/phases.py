@@ -112,40 +112,38 @@ phases:
   - name: join
     layers:
       - {name: e, op: embedding, table: w, combine: sum}
-      - {name: y, op: fc, inputs: e, units: 1, init: constant, init_scale: 0.5}
+      - {name: y, op: fc, inputs: e, units: 1, bias: false, init: constant, init_scale: 0.5}
       - {name: loss, op: logistic_loss, inputs: [y, label]}
   - name: update
     dense_optimizer: {rule: sgd, lr: 0.02}
     layers:
       - {name: e, op: embedding, table: w, combine: sum}
-      - {name: y, op: fc, inputs: e, units: 1, init: constant, init_scale: 2.0}
+      - {name: y, op: fc, inputs: e, units: 1, bias: false, init: constant, init_scale: 2.0}
       - {name: loss, op: logistic_loss, inputs: [y, label]}
 """
 
 
 class Linear:
-    """logit = a * (sum of the rows of an example's ids) + b."""
+    """logit = a * (sum of the rows of an example's ids)."""
 
     def __init__(self, a: float, lr: float) -> None:
-        self.a, self.b, self.lr = a, 0.0, lr
+        self.a, self.lr = a, lr
 
     def predict(self, rows: dict[tuple[int, str], float], record: Record) -> float:
         e = sum(rows.get(key, 0.0) for key in enumerate(record.ids))
-        return 1 / (1 + math.exp(-(self.a * e + self.b)))
+        return 1 / (1 + math.exp(-self.a * e))
 
     def train(self, rows: dict[tuple[int, str], float], batch: list[Record], row_lr: float) -> None:
         gradient: dict[tuple[int, str], float] = {}
-        a_gradient = b_gradient = 0.0
+        a_gradient = 0.0
         for record in batch:
             d = (self.predict(rows, record) - record.label) / len(batch)
             a_gradient += d * sum(rows.get(key, 0.0) for key in enumerate(record.ids))
-            b_gradient += d
             for key in enumerate(record.ids):
                 gradient[key] = gradient.get(key, 0.0) + d * self.a
         for key, g in gradient.items():
             rows[key] = rows.get(key, 0.0) - row_lr * g
         self.a -= self.lr * a_gradient
-        self.b -= self.lr * b_gradient
 
 
 class Reference(Case):
@@ -176,7 +174,7 @@ class Reference(Case):
         picture = (self.folder / "g.svg").read_text()
         for name in ("join/y", "update/y"):
             self.assertIn(name, picture)
-        self.assertIn("phase update: 2 dense parameters",
+        self.assertIn("phase update: 1 dense parameters",
                       self.flux("run", "job.yaml", "--dry-run").out)
         self.assertIn("good: phase update: examples", self.flux("run", "job.yaml", "--smoke", "3").out)
         self.flux("run", "job.yaml")
