@@ -189,11 +189,13 @@ TEST(WireMessage, JoiningACoordinator) {
 }
 
 WorkerReport some_report() {
-  return {1, 2, 3.5, 0.75, 5, 6, 7, 8, 9.5, 10, {-1, 12}, "pull from server 1", {{1, 2, 3, 4}}};
+  return {1, 2, 3.5, 0.75, 5, 6, 7, 8, 9.5, 10, {-1, 12}, "pull from server 1", {{1, 2, 3, 4}},
+          "seen"};
 }
 void expect_some_report(const WorkerReport& r) {
   EXPECT_EQ(r.examples, 1U);
   EXPECT_EQ(r.ahead, (std::vector<BlockId>{{1, 2, 3, 4}}));
+  EXPECT_EQ(r.metrics, "seen");
   EXPECT_EQ(r.batches, 2U);
   EXPECT_EQ(r.loss_sum, 3.5);
   EXPECT_EQ(r.train_auc, 0.75);

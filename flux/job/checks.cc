@@ -208,8 +208,8 @@ void check_stop(const YamlNode& root, const Job& job, Problems* problems) {
 
 void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
   Job& job = draft->job;
-  check_passes(root, draft, problems);
   check_phases(root, &job, problems);
+  check_passes(root, draft, problems);
   if (const YamlNode* tables = list_of(root, "tables")) {
     check_unique(
         *tables, "table", [&](size_t i) { return job.tables[i].name; }, problems);

@@ -112,7 +112,9 @@ TEST(ProgressiveSet, SlicesAgreeWithPlainCountsHoweverTheyAreSplit) {
       EXPECT_DOUBLE_EQ(*row.values.label_mean, positives / n);
       EXPECT_NEAR(*row.values.prediction_mean, predicted / n, 1e-7);
       EXPECT_NEAR(*row.values.log_loss, loss / n, 1e-7);
-      if (row.values.auc) EXPECT_NEAR(*row.values.auc, plain_auc(part), 1e-12);
+      if (row.values.auc) {
+        EXPECT_NEAR(*row.values.auc, plain_auc(part), 1e-12);
+      }
     }
     EXPECT_EQ(slices, parts.size());
   }
@@ -126,8 +128,7 @@ TEST(ProgressiveSet, TheSameBytesHoweverItIsSplit) {
   for (int round = 0; round < 20; ++round) {
     std::vector<ProgressiveSet> threads(3, ProgressiveSet(kValues));
     for (const Examples& batch : batches) add(batch, &threads[random.below(3)]);
-    ProgressiveSet sum = threads[random.below(3)];
-    sum = threads[0];
+    ProgressiveSet sum = threads[0];
     sum.merge(threads[2]);
     sum.merge(threads[1]);
     EXPECT_EQ(sum.encode(), one.encode());
