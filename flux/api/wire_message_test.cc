@@ -189,7 +189,7 @@ TEST(WireMessage, JoiningACoordinator) {
 }
 
 WorkerReport some_report() {
-  return {1, 2, 3.5, 0.75, 5, 6, 7, 8, 9.5, 10, {-1, 12}, "pull from server 1", {{1, 2, 3, 4}},
+  return {1,     2, 3.5, 0.75, 5, 6, 7, 8, 9.5, 10, {-1, 12}, "pull from server 1", {{1, 2, 3, 4}},
           "seen"};
 }
 void expect_some_report(const WorkerReport& r) {

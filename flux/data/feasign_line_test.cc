@@ -144,10 +144,9 @@ TEST(DataOptions, NamesMustBeDeclaredOnceAndFitTheFormat) {
   EXPECT_EQ(problem(o), "data: 'weight' is reserved; give the feature another name");
   o = DataOptions();
   o.weights = true;
-  EXPECT_EQ(
-      problem(o),
-      "data: format criteo_tsv has fixed columns; slots, dense, labels, weights, group and "
-      "metrics.slices are for format feasign");
+  EXPECT_EQ(problem(o),
+            "data: format criteo_tsv has fixed columns; slots, dense, labels, weights, group and "
+            "metrics.slices are for format feasign");
 }
 
 }  // namespace

@@ -224,9 +224,9 @@ TEST(Job, MessageShowsLineCaretAndWhatIsAllowed) {
 }
 
 TEST(Job, MessageCutsLongLinesAroundTheCaret) {
-  const std::string message =
-      refusal("threads: 1 # " + std::string(200, 'x') + "\ndense_optimizer: " +
-              std::string(150, ' ') + "oops" + std::string(150, 'y') + "\n" + kSmall);
+  const std::string message = refusal("threads: 1 # " + std::string(200, 'x') +
+                                      "\ndense_optimizer: " + std::string(150, ' ') + "oops" +
+                                      std::string(150, 'y') + "\n" + kSmall);
   EXPECT_TRUE(message.starts_with("job.yaml:2:168: 'dense_optimizer' must be a map, not 'oopsyyy"))
       << message;
   EXPECT_NE(message.find("\n    2 | ..." + std::string(60, ' ') + "oopsyyy"), std::string::npos)

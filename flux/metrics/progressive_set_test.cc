@@ -1,5 +1,5 @@
-// Progressive metrics by head, phase and slice, split over any number of threads and workers, against
-// plain counts over all examples.
+// Progressive metrics by head, phase and slice, split over any number of threads and workers,
+// against plain counts over all examples.
 #include "flux/metrics/progressive_set.h"
 
 #include <algorithm>

@@ -151,8 +151,8 @@ std::string html_report(const RunReport& report) {
   return std::string(kHead) +
          fmt::format("<title>{0}</title>\n</head>\n<body>\n<h1>{0}</h1>\n<p>{1}</p>\n", title,
                      escaped(report.note)) +
-         metrics(report) + while_training(report) + curves(report) + earlier_tests(report) + facts_table(report) +
-         "</body>\n</html>\n";
+         metrics(report) + while_training(report) + curves(report) + earlier_tests(report) +
+         facts_table(report) + "</body>\n</html>\n";
 }
 
 }  // namespace flux

@@ -239,12 +239,12 @@ TEST(Sockets, AHalfReadReplyThatEndsClosesTheConnection) {
   Client client(server.address(), patient);
   std::string room(64U << 20U, '\0');
   bool placed = false;
-  const auto stuck = client.start(kMany, std::to_string(room.size()), {}, kFar,
-                                  [&](std::string_view, uint64_t) {
-                                    placed = true;
-                                    return Result<std::vector<MutableByteSpan>>(
-                                        {std::as_writable_bytes(std::span<char>(room))});
-                                  });
+  const auto stuck =
+      client.start(kMany, std::to_string(room.size()), {}, kFar, [&](std::string_view, uint64_t) {
+        placed = true;
+        return Result<std::vector<MutableByteSpan>>(
+            {std::as_writable_bytes(std::span<char>(room))});
+      });
   const uint64_t id = client.last_id;
   ASSERT_TRUE(client.until([&] {
     if (!placed) loop.poll();  // then the server stops

@@ -1,4 +1,4 @@
-"""The summaries of data_norm hold every example once, in every mode, also when a worker is killed."""
+"""The summaries of data_norm hold every example once, in every mode and when a worker is killed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ dense_optimizer: {rule: sgd, lr: 0.001}
 model:
   layers:
     - {name: n, op: data_norm, inputs: dense, decay: 1}
-    - {name: y, op: fc, inputs: n, units: 1, bias: false, init: constant, init_scale: 1, lr_scale: 1.0e-6}
+    - {name: y, op: fc, inputs: n, units: 1, bias: false, init: constant, init_scale: 1,
+       lr_scale: 1.0e-6}
     - {name: loss, op: logistic_loss, inputs: [y, label]}
 checkpoint: {every_s: 0}
 """
@@ -43,7 +44,8 @@ def lines() -> list[tuple[int, int]]:
 class DataNorm(ClusterCase):
     def setUp(self) -> None:
         super().setUp()
-        text = "".join(f"{i % 3 % 2} even:{even} odd:{odd}\n" for i, (even, odd) in enumerate(lines()))
+        text = "".join(f"{i % 3 % 2} even:{even} odd:{odd}\n"
+                       for i, (even, odd) in enumerate(lines()))
         (self.folder / "train.txt").write_text(text)
         (self.folder / "test.txt").write_text("0 even:0 odd:0\n0 even:1 odd:0\n0 even:0 odd:1\n")
 

@@ -176,7 +176,8 @@ class Reference(Case):
             self.assertIn(name, picture)
         self.assertIn("phase update: 1 dense parameters",
                       self.flux("run", "job.yaml", "--dry-run").out)
-        self.assertIn("good: phase update: examples", self.flux("run", "job.yaml", "--smoke", "3").out)
+        self.assertIn("good: phase update: examples",
+                      self.flux("run", "job.yaml", "--smoke", "3").out)
         self.flux("run", "job.yaml")
         done = self.flux("predict", "job.yaml", "--phase", "updat", code=None)
         self.assert_refused(done, "did you mean 'update'", "join, update")

@@ -30,14 +30,13 @@ bool wants_bf16(const Node& node, const Node& input) {
 }
 
 std::vector<AttrSpec> attributes() {
-  return {
-      required(int_attribute("units", 1, 1, 65536, "width of the output")),
-      choice_attribute("activation",
-                       {"none", "relu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus"},
-                       "applied to the output; leaky_relu has the slope 0.01, elu the alpha 1"),
-      bool_attribute("bias", true, "whether to add a trainable vector"),
-      bool_attribute("per_position", false,
-                     "whether each position of [B,T,d] is a row of its own: [B,T,units]")};
+  return {required(int_attribute("units", 1, 1, 65536, "width of the output")),
+          choice_attribute("activation",
+                           {"none", "relu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus"},
+                           "applied to the output; leaky_relu has the slope 0.01, elu the alpha 1"),
+          bool_attribute("bias", true, "whether to add a trainable vector"),
+          bool_attribute("per_position", false,
+                         "whether each position of [B,T,d] is a row of its own: [B,T,units]")};
 }
 
 double activate(const std::string& name, double z) {
