@@ -67,7 +67,7 @@ Result<WireRequest> encode_pull(const PullRequest& request, const ModelShape& sh
                                 WireValue value);
 // Bytes of the reply to it.
 uint64_t pull_reply_bytes(const WirePart& part, const ModelShape& shape, WireValue value,
-                          bool want_dense);
+                          bool want_dense, uint32_t phase = 0);
 // Where an fp32 reply goes, in its order; `padding` takes what is not data.
 std::vector<std::span<std::byte>> pull_reply_targets(const WirePart& part, const ModelShape& shape,
                                                      const PullRequest& request,
@@ -130,8 +130,8 @@ struct WirePush {
   Status take_no_rows(const char* verb, const wire::Push& in, std::span<const std::byte> payload,
                       const ModelShape& shape);
   Status take_epochs_of(const char* verb, const wire::Push& in);
-  Status bind_payload(const char* verb, std::span<const std::byte> payload,
-                      const ModelShape& shape);
+  Status bind_payload(const char* verb, std::span<const std::byte> payload, const ModelShape& shape,
+                      const PhaseView& phase);
 
   std::vector<ShardId> shards_;
   std::vector<ShardEpoch> epochs_;

@@ -19,8 +19,9 @@ Result<WireRequest> encode_pull(const PullRequest& request, const ModelShape& sh
                                 WireValue value) {
   WireRequest out;
   wire::Pull control;
+  FLUX_ASSIGN_OR_RETURN(const PhaseView phase, find_phase("pull", shape, request.phase));
   FLUX_RETURN_IF_ERROR(
-      plan_part(request.shards, request.keys, shape, control.mutable_keys(), &out.part));
+      plan_part(request.shards, request.keys, shape, phase, control.mutable_keys(), &out.part));
   const bool want_dense = request.dense != nullptr || !request.dense_parts.empty();
   for (const uint32_t d : out.part.dense)
     if (want_dense && dense_at(request, d, 0) == nullptr)
@@ -32,6 +33,7 @@ Result<WireRequest> encode_pull(const PullRequest& request, const ModelShape& sh
   put_shape(shape, control.mutable_shape());
   control.set_value(static_cast<wire::Value>(value));
   control.set_want_dense(want_dense);
+  control.set_phase(request.phase);
   control.mutable_shards()->Assign(request.shards.begin(), request.shards.end());
   out.control = control.SerializeAsString();
   gather_section(request.keys.keys, sizeof(uint64_t), out.part, &out.payload);
@@ -39,9 +41,10 @@ Result<WireRequest> encode_pull(const PullRequest& request, const ModelShape& sh
 }
 
 uint64_t pull_reply_bytes(const WirePart& part, const ModelShape& shape, WireValue value,
-                          bool want_dense) {
+                          bool want_dense, uint32_t phase) {
   uint64_t bytes = 0;
-  for (const uint32_t dim : shape.dims) bytes += padded(part.keys * dim * value_bytes(value));
+  for (const uint32_t dim : shape.phase(phase).dims)
+    bytes += padded(part.keys * dim * value_bytes(value));
   if (want_dense)
     for (const uint32_t d : part.dense) bytes += padded(shape.dense_size(d) * value_bytes(value));
   return bytes;
@@ -54,8 +57,10 @@ std::vector<std::span<std::byte>> pull_reply_targets(const WirePart& part, const
   const auto pad = [&](uint64_t bytes) {
     if (padded(bytes) > bytes) targets.push_back(padding.first(padded(bytes) - bytes));
   };
-  for (size_t t = 0; t < shape.dims.size(); ++t) {
-    const uint64_t row = uint64_t{shape.dims[t]} * sizeof(float);
+  const PhaseView phase = shape.phase(request.phase);
+  for (size_t t = 0; t < phase.dims.size(); ++t) {
+    if (!phase.has_table(t)) continue;
+    const uint64_t row = uint64_t{phase.dims[t]} * sizeof(float);
     auto* base = reinterpret_cast<std::byte*>(request.tables[t]);
     for (const auto& [begin, end] : part.runs)
       targets.emplace_back(base + begin * row, (end - begin) * row);
@@ -64,8 +69,8 @@ std::vector<std::span<std::byte>> pull_reply_targets(const WirePart& part, const
   if (request.dense == nullptr && request.dense_parts.empty()) return targets;
   for (const uint32_t d : part.dense) {
     const uint64_t bytes = shape.dense_size(d) * sizeof(float);
-    targets.emplace_back(reinterpret_cast<std::byte*>(dense_at(request, d, shape.dense_begin(d))),
-                         bytes);
+    float* to = dense_at(request, d, shape.dense_begin(d) - phase.dense_begin);
+    targets.emplace_back(reinterpret_cast<std::byte*>(to), bytes);
     pad(bytes);
   }
   return targets;
@@ -74,8 +79,9 @@ std::vector<std::span<std::byte>> pull_reply_targets(const WirePart& part, const
 void read_pull_reply(const std::byte* reply, WireValue value, const WirePart& part,
                      const ModelShape& shape, const PullRequest& request) {
   uint64_t at = 0;
-  for (size_t t = 0; t < shape.dims.size(); ++t) {
-    const uint64_t dim = shape.dims[t];
+  const PhaseView phase = shape.phase(request.phase);
+  for (size_t t = 0; t < phase.dims.size(); ++t) {
+    const uint64_t dim = phase.dims[t];
     const auto* in = reinterpret_cast<const uint16_t*>(reply + at);
     for (const auto& [begin, end] : part.runs) {
       const uint64_t floats = (end - begin) * dim;
@@ -87,7 +93,8 @@ void read_pull_reply(const std::byte* reply, WireValue value, const WirePart& pa
   if (request.dense == nullptr && request.dense_parts.empty()) return;
   for (const uint32_t d : part.dense) {
     from_halves(reinterpret_cast<const uint16_t*>(reply + at), value,
-                dense_at(request, d, shape.dense_begin(d)), shape.dense_size(d));
+                dense_at(request, d, shape.dense_begin(d) - phase.dense_begin),
+                shape.dense_size(d));
     at += padded(shape.dense_size(d) * value_bytes(value));
   }
 }
@@ -99,12 +106,13 @@ Status decode_pull(std::string_view control, std::span<const std::byte> payload,
   FLUX_ASSIGN_OR_RETURN(const ModelShape* shape,
                         find_shape("pull", in.incarnation(), in.shape(), shape_of));
   FLUX_RETURN_IF_ERROR(take_value("pull", in.value(), &out->value));
+  FLUX_ASSIGN_OR_RETURN(const PhaseView phase, find_phase("pull", *shape, in.phase()));
   FLUX_RETURN_IF_ERROR(take_shards("pull", in.shards(), in.keys(), payload.size() / 8, *shape,
-                                   &out->shards_, &out->begin_, &out->dense_));
+                                   phase, &out->shards_, &out->begin_, &out->dense_));
   out->keys = out->begin_.back();
   FLUX_RETURN_IF_ERROR(check_payload("pull", payload, padded(out->keys * sizeof(uint64_t))));
   if (!in.want_dense()) out->dense_.clear();
-  out->dims_ = shape->dims;
+  out->dims_.assign(phase.dims.begin(), phase.dims.end());
   out->dense_floats_.clear();
   for (const uint32_t d : out->dense_) out->dense_floats_.push_back(shape->dense_size(d));
   out->reply_bytes_ = out->float_bytes_ = 0;
@@ -119,6 +127,7 @@ Status decode_pull(std::string_view control, std::span<const std::byte> payload,
   out->dense_parts_.assign(shape->dense_shards(), nullptr);
   out->request = {};
   out->request.incarnation = in.incarnation();
+  out->request.phase = in.phase();
   out->request.shards = out->shards_;
   out->request.keys = {reinterpret_cast<const uint64_t*>(payload.data()), out->begin_.data(),
                        static_cast<uint32_t>(out->keys)};

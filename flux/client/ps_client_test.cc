@@ -189,9 +189,7 @@ struct TwoParts {
 };
 
 TEST_F(PsClientTest, SumsTheRestAnewForAShardThatHasAPart) {
-  options_.sparse_shards = 2;
-  options_.dims = {1};
-  options_.parameters = 1;
+  options_.shape = {2, {1}, 1};
   PsClient client(options_, coordinator_.map(), reach(), coordinator_.fetch(), &executor_);
   const TwoParts two;
   MergedPush merged(2, {1}, 1);

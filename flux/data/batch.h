@@ -19,6 +19,8 @@ struct Batch {
   std::vector<uint32_t> begin;
   std::vector<float> weights;    // [size], or empty: all 1
   std::vector<uint64_t> groups;  // [size], or empty: whose examples they are (a user, a search)
+  // [DataOptions::slices][size]: the first key of that slot as the line has it; ~0: none.
+  std::vector<uint64_t> slices;
 };
 
 }  // namespace flux

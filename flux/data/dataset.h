@@ -43,6 +43,7 @@ struct DataOptions {
   std::vector<std::string> labels = {"label"};  // in the order of the line
   bool weights = false;                         // examples have a weight
   std::string group;  // slot whose first key says whose example it is, for metrics by group
+  std::vector<std::string> slices;  // slots by whose first key metrics are told apart
 };
 
 // What every example offers to a model.

@@ -15,11 +15,13 @@ struct FeasignReading {
         features(features_of(options)),
         key_per_example(options.key_per_example),
         log1p(options.dense_transform == "log1p"),
-        groups(!options.group.empty()) {}
+        groups(!options.group.empty()),
+        slices(options.slices.size()) {}
 
   FeasignParser parser;
   Features features;
   bool key_per_example, log1p, groups;
+  size_t slices;
 };
 
 // Puts the keys of a line in the order of their slots; those of one slot keep theirs.
@@ -56,6 +58,8 @@ class FeasignBlock final : public TextBlock {
                 out->dense_values.begin() + static_cast<ptrdiff_t>(i * record.dense.size()));
       if (!out->weights.empty()) out->weights[i] = record.weight;
       if (!out->groups.empty()) out->groups[i] = record.group;
+      for (size_t s = 0; s < record.slices.size(); ++s)
+        out->slices[s * records.size() + i] = record.slices[s];
       if (reading_->key_per_example)
         out->keys.push_back(criteo_example_key(number_in_pass(records[i])));
       else
@@ -77,6 +81,7 @@ class FeasignBlock final : public TextBlock {
     out->begin.assign(features.many_keys ? 1 : 0, 0);
     out->weights.resize(features.weights ? examples : 0);
     out->groups.resize(reading_->groups ? examples : 0);
+    out->slices.resize(reading_->slices * examples);
   }
   void add_keys(FeasignRecord* record, Batch* out) const {
     order_keys(record);

@@ -12,6 +12,8 @@
 namespace flux {
 namespace {
 
+constexpr uint64_t kNoKey = ~0ULL;
+
 bool is_blank(char c) {
   return c == ' ' || c == '\t';
 }
@@ -48,6 +50,7 @@ FeasignParser::FeasignParser(const DataOptions& options)
     names_.emplace(slot.name, index++);
   }
   for (const std::string& name : dense_) names_.emplace(name, index++);
+  for (const std::string& name : options.slices) slices_.push_back(names_.at(name));
   group_is_sid_ = group_ < 0 && options.group == kSessionGroup;
 }
 
@@ -59,6 +62,7 @@ std::optional<LineError> FeasignParser::parse(std::string_view line, FeasignReco
   out->keys.clear();
   out->weight = 1;
   out->group = 0;
+  out->slices.assign(slices_.size(), kNoKey);
   out->ordered = true;
   Cursor at{line};
   if (auto wrong = read_labels(&at, out)) return wrong;
@@ -158,6 +162,8 @@ std::optional<LineError> FeasignParser::read_feature(std::string_view word, size
                      fmt::format("key {} of slot '{}' is not a whole number below 2^64",
                                  shown_field(text), slots_[*found].name)};
   if (group_ == static_cast<int>(*found) && out->group == 0) out->group = mix64(key) | 1;
+  for (size_t i = 0; i < slices_.size(); ++i)
+    if (slices_[i] == *found && out->slices[i] == kNoKey) out->slices[i] = key;
   out->ordered = out->ordered && (out->slots.empty() || out->slots.back() <= *found);
   out->slots.push_back(*found);
   out->keys.push_back(hash_pair(slots_[*found].space, key));

@@ -27,9 +27,10 @@ struct FeasignRecord {
   std::vector<float> labels, dense;
   float weight = 1;
   uint64_t group = 0;
-  std::vector<uint32_t> slots;  // of each key
-  std::vector<uint64_t> keys;   // as they are in tables
-  bool ordered = true;          // slots never fall
+  std::vector<uint64_t> slices;  // of DataOptions::slices; ~0: the line has no such key
+  std::vector<uint32_t> slots;   // of each key
+  std::vector<uint64_t> keys;    // as they are in tables
+  bool ordered = true;           // slots never fall
 };
 
 class FeasignParser {
@@ -62,7 +63,8 @@ class FeasignParser {
   std::unordered_map<std::string_view, uint32_t> names_;  // views of the two above
   size_t labels_;
   bool weights_;
-  int group_ = -1;  // slot
+  int group_ = -1;                // slot
+  std::vector<uint32_t> slices_;  // slots
   bool group_is_sid_ = false;
 };
 

@@ -138,16 +138,15 @@ TEST(DataOptions, NamesMustBeDeclaredOnceAndFitTheFormat) {
   o = options();
   o.group = "usr";
   EXPECT_EQ(problem(o),
-            "data.group 'usr' is no slot, did you mean 'user'?; allowed: sid, user, item, history");
+            "data.group 'usr' is no slot, did you mean 'user'?; allowed: user, item, history, sid");
   o = options();
   o.slots.push_back({"weight", ""});
   EXPECT_EQ(problem(o), "data: 'weight' is reserved; give the feature another name");
   o = DataOptions();
   o.weights = true;
-  EXPECT_EQ(
-      problem(o),
-      "data: format criteo_tsv has fixed columns; slots, dense, labels, weights and group are "
-      "for format feasign");
+  EXPECT_EQ(problem(o),
+            "data: format criteo_tsv has fixed columns; slots, dense, labels, weights, group and "
+            "metrics.slices are for format feasign");
 }
 
 }  // namespace

@@ -40,8 +40,13 @@ Status check_feasign(const DataOptions& options) {
   FLUX_RETURN_IF_ERROR(check_names(options));
   if (options.slots.empty() && options.dense.empty() && !options.key_per_example)
     return invalid("data: format feasign needs 'slots' or 'dense': what the lines hold");
-  std::vector<std::string> names = {"sid"};
+  std::vector<std::string> names;
   for (const SlotOptions& slot : options.slots) names.push_back(slot.name);
+  for (const std::string& slice : options.slices)
+    if (std::find(names.begin(), names.end(), slice) == names.end())
+      return invalid("metrics.slices: '{}' is no slot{}; slots: {}", slice,
+                     did_you_mean(slice, names), join(names, ", "));
+  names.emplace_back("sid");
   if (options.group.empty() || std::find(names.begin(), names.end(), options.group) != names.end())
     return Status::ok();
   return invalid("data.group '{}' is no slot{}; allowed: {}", options.group,
@@ -50,11 +55,11 @@ Status check_feasign(const DataOptions& options) {
 
 Status check_criteo(const DataOptions& options) {
   if (options.slots.empty() && options.dense.empty() && !options.weights && options.group.empty() &&
-      options.labels == DataOptions().labels)
+      options.slices.empty() && options.labels == DataOptions().labels)
     return Status::ok();
   return invalid(
-      "data: format criteo_tsv has fixed columns; slots, dense, labels, weights and group are for "
-      "format feasign");
+      "data: format criteo_tsv has fixed columns; slots, dense, labels, weights, group and "
+      "metrics.slices are for format feasign");
 }
 
 }  // namespace

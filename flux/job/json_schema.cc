@@ -166,7 +166,9 @@ std::string job_json_schema() {
   out.update(section_schema(job_section(), &defaults));
   const Json has_train = {{"required", {"data"}},
                           {"properties", {{"data", {{"required", {"train"}}}}}}};
-  out["oneOf"] = Json::array({has_train, Json{{"required", Json::array({"passes"})}}});
+  const auto has = [](const char* field) { return Json{{"required", Json::array({field})}}; };
+  out["allOf"] = Json::array({Json{{"oneOf", Json::array({has_train, has("passes")})}},
+                              Json{{"oneOf", Json::array({has("model"), has("phases")})}}});
   for (const OperatorInfo& info : operator_infos()) {
     out["$defs"]["layer_" + info.name] = layer_schema(info);
   }

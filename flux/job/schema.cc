@@ -139,6 +139,42 @@ Section make_model_section() {
   return s;
 }
 
+Section make_phase_section() {
+  using P = PhaseSpec;
+  Section s;
+  s.doc = "A network with its own dense weights; at least one of its layers is a loss.";
+  s.value<P>(
+       "name", [](P & p) -> auto& { return p.name; }, "Name of the phase, in metrics and lines.")
+      .a_name()
+      .needed();
+  s.map<P>(
+       "dense_optimizer", &optimizer_section(), [](P & p) -> auto& { return p.dense_optimizer; },
+       "How the weights of its dense layers are updated, if not as the job's.")
+      .tried_as({"optimizer"});
+  s.value<P>(
+       "layers", [](P & p) -> auto& { return p.layers; }, "Operators in the order of their use.")
+      .needed();
+  return s;
+}
+
+Section make_metrics_section() {
+  using D = JobDraft;
+  Section s;
+  s.doc = "Metrics of parts of the examples, while training and on test data.";
+  s.value<D>(
+       "slices", [](D & d) -> auto& { return d.job.data.slices; },
+       "Slots (of format feasign): metrics are also told apart by the first key of each.")
+      .a_name()
+      .tried_as({"by", "slots", "slice", "group_by"})
+      .defaults_to("none");
+  s.value<D>(
+       "values", [](D & d) -> auto& { return d.job.slice_values; },
+       "Keys of a slot that are told apart, the smallest numbers; all others are `other`.")
+      .between(1, 64)
+      .tried_as({"max_values", "top", "limit"});
+  return s;
+}
+
 Section make_checkpoint_section() {
   using D = JobDraft;
   Section s;
@@ -223,11 +259,13 @@ void add_schedule_fields(Section* s) {
   s->value<D>(
        "epochs", [](D & d) -> auto& { return d.job.epochs; }, "Times each pass is trained.")
       .between(1, 65535);
-  s->value<D>(
-       "phases", [](D & d) -> auto& { return d.job.phases; },
-       "Phases run over the data of each pass, in this order.")
-      .one_of({"train"})
-      .not_empty();
+  static const Section phase = make_phase_section();
+  s->list<D>(
+       "phases", &phase, [](D & d) -> auto& { return d.job.phases; },
+       "Instead of model: several networks over the same tables. The data of each pass is trained "
+       "by all epochs of the first, then by those of the next (docs/using/phases.md).")
+      .tried_as({"networks", "models", "stages"})
+      .defaults_to("one: model");
   s->value<D>(
        "shards", [](D & d) -> auto& { return d.job.shards; },
        "Virtual shards per table; 0: chosen by flux.")
@@ -289,7 +327,7 @@ Section make_job_section() {
   s.list<D>(
        "tables", &table, [](D & d) -> auto& { return d.job.tables; }, "Sparse tables.")
       .defaults_to("none");
-  s.map<D>("model", &model, whole, "What is trained.").needed();
+  s.map<D>("model", &model, whole, "What is trained, unless there are phases.");
   s.map<D>(
        "dense_optimizer", &optimizer_section(),
        [](D & d) -> auto& { return d.job.dense_optimizer; },
@@ -311,6 +349,13 @@ Section make_job_section() {
        "on_workers_change", &workers_change, [](D & d) -> auto& { return d.job.on_workers_change; },
        "What becomes of the learning rate when workers come or go.")
       .tried_as({"elastic", "scaling", "workers_change"});
+  static const Section metrics = make_metrics_section();
+  s.map<D>("metrics", &metrics, whole, "What is told about predictions, besides the whole.")
+      .tried_as({"metric", "evaluation"});
+  s.map<D>(
+       "stop", &stop_section(), [](D & d) -> auto& { return d.job.stop; },
+       "When training ends before its data does (docs/using/stop.md).")
+      .tried_as({"early_stop", "early_stopping", "limits", "until"});
   return s;
 }
 

@@ -113,6 +113,7 @@ const Section& job_section();
 // Parts of it: objects OptimizerOptions and LrScheduleOptions.
 const Section& optimizer_section();
 const Section& lr_schedule_section();
+const Section& stop_section();  // StopOptions
 
 // Names of what the data offers to a model.
 std::vector<std::string> model_sources(const DataOptions& data);

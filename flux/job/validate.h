@@ -8,8 +8,14 @@
 
 namespace flux {
 
+// The object that a section describes, and the whole job that it is a part of.
+struct SectionObject {
+  void* object;
+  JobDraft* draft;
+};
 // Reads a map by a section of the schema into the section's object.
-void read_section(const YamlNode& map, const Section& section, void* object, Problems* problems);
+void read_section(const YamlNode& map, const Section& section, const SectionObject& into,
+                  Problems* problems);
 
 // What no single field can say: train or passes, names used twice, tables that nothing uses.
 // Fills in the defaults that depend on other fields. Only after read_section().

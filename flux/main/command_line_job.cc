@@ -84,6 +84,8 @@ void add_model_commands(CLI::App* app, Arguments* a, int* exit_code) {
   add_threads(predict, &a->predict.job);
   predict->add_option("--input", a->predict.input, "data files (default: data.test)");
   predict->add_option("--out", a->predict.out, "output file (default: standard output)");
+  predict->add_option("--phase", a->predict.phase,
+                      "whose network predicts, in a job with phases (default: the first)");
   predict->callback([=] { *exit_code = predict_command(a->predict); });
 
   CLI::App* inspect = app->add_subcommand("inspect", "show what a checkpoint holds");

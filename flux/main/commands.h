@@ -163,6 +163,7 @@ struct GraphArguments {
 
 struct PredictArguments {
   JobArguments job;
+  std::string phase;  // empty: the first
   std::vector<std::string> input;
   std::string out = "-";
 };

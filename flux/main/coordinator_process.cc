@@ -179,9 +179,9 @@ class CoordinatorProcess {
     shown.terminal = ::isatty(STDOUT_FILENO) != 0;
     shown.output = job.output;
     shown.job = job.name;
-    shown.slots = plan.slots;
+    shown.counted = {plan.slots, plan.key_per_example, role_.layout.shape.phases};
+    shown.phases = plan.phases;
     shown.passes = plan.passes.size();
-    shown.key_per_example = plan.key_per_example;
     FLUX_ASSIGN_OR_RETURN(const Precision precision, choose_precision(job.precision));
     shown.precision = precision_name(precision);  // workers on other machines choose for themselves
     shown.embedded = false;
@@ -201,10 +201,11 @@ class CoordinatorProcess {
     const auto reach = [this](const std::string& address) { return reach_server(address); };
     master_ = std::make_unique<JobMaster>(std::move(plan), options, &loop_, &offload_,
                                           &real_files(), reach, events_.get());
-    events_->console()->watch([this] { return master_->status(); });
+    events_->console()->watch([this] { return master_->status(); },
+                              [this] { return master_->progressive(); });
     events_->say(fmt::format(
         "job {}: {} tables, {} dense parameters, {}, {} server{}, {} worker{}", job.name,
-        job.tables.size(), with_commas(role_.graph->parameter_count()), job.mode, servers(),
+        job.tables.size(), with_commas(role_.layout.shape.parameters), job.mode, servers(),
         servers() == 1 ? "" : "s", arguments_.workers, arguments_.workers == 1 ? "" : "s"));
     if (job.replicas > servers())
       events_->say(fmt::format(

@@ -66,7 +66,7 @@ Forecast forecast(const RoleJob& role, size_t files, const Trial& trial, const I
   Forecast f;
   f.job = job.name;
   f.passes = job.passes.size();
-  f.repeats = uint64_t{job.epochs} * std::max<size_t>(1, job.phases.size());
+  f.repeats = uint64_t{job.epochs} * role.graphs.size();
   f.examples = trial.train.lines_in_all;
   f.exact_examples = trial.train.whole;
   f.file_bytes = trial.train.file_bytes;
@@ -80,10 +80,12 @@ Forecast forecast(const RoleJob& role, size_t files, const Trial& trial, const I
     f.rows += keys;
     f.row_bytes += static_cast<uint64_t>(static_cast<double>(keys) * bytes_per_row(table));
   }
-  f.dense_parameters = role.graph->parameter_count();
-  if (const auto rule = make_optimizer(job.dense_optimizer); rule.is_ok())
-    f.dense_bytes =
-        sizeof(float) * (f.dense_parameters + rule.value()->state_size(f.dense_parameters));
+  f.dense_parameters = role.layout.shape.parameters;
+  for (const DenseRange& range : dense_ranges(job, role.graphs))
+    if (const auto rule = make_optimizer(range.optimizer); rule.is_ok())
+      f.dense_bytes += sizeof(float) * (range.size + rule.value()->state_size(range.size));
+  for (size_t p = 0; p < job.phases.size() && job.phases.size() > 1; ++p)
+    f.phases.emplace_back(job.phases[p].name, role.graphs[p]->parameter_count());
   if (job.replicas != 0) f.replicas = job.replicas;
   f.worker_bytes = trial.summary.peak_rss_bytes;
   f.trial_examples = trial.train.lines;
@@ -105,6 +107,8 @@ std::string forecast_text(const Forecast& f) {
       about(f.blocks, false), f.repeats, f.repeats == 1 ? "" : "s");
   out += fmt::format("model   {} dense parameters; about {} rows over all tables\n",
                      with_commas(f.dense_parameters), with_commas(f.rows));
+  for (const auto& [phase, parameters] : f.phases)
+    out += fmt::format("        phase {}: {} dense parameters\n", phase, with_commas(parameters));
   out += fmt::format("        ({} ids in {} examples; their number grows as examples^{:.2f})\n",
                      with_commas(f.ids.ids), with_commas(f.ids.examples), f.ids.power());
   out += fmt::format("memory  one process: about {}\n", human_bytes(server + f.worker_bytes));

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "flux/base/status.h"
 #include "flux/main/job_roles.h"
@@ -35,7 +37,8 @@ struct Forecast {
   uint64_t rows = 0;  // over all tables
   uint64_t row_bytes = 0, dense_bytes = 0;
   uint64_t dense_parameters = 0;
-  uint32_t replicas = 2;  // of a cluster
+  std::vector<std::pair<std::string, uint64_t>> phases;  // of several: name, dense parameters
+  uint32_t replicas = 2;                                 // of a cluster
   uint64_t worker_bytes = 0;
   uint64_t trial_examples = 0;
   double examples_per_s = 0;

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "flux/api/dense_shards.h"
+#include "flux/api/model_shape.h"
 #include "flux/api/replica_port.h"
 #include "flux/api/saved_shard.h"
 #include "flux/api/server.h"
@@ -47,7 +47,8 @@ inline uint64_t with_lr_scale(uint64_t hash, float scale) {
 struct ServerOptions {
   uint32_t shards = 256;  // sparse shards, 1..65536
   std::vector<TableOptions> tables;
-  uint64_t parameters = 0;  // floats in the flat dense vector
+  uint64_t parameters = 0;              // floats in the flat dense vector
+  std::vector<PhaseShape> phases = {};  // see api/model_shape.h
   // How they are updated: `dense_ranges`, or all by one rule if there are none.
   OptimizerOptions dense_optimizer;
   std::vector<DenseRange> dense_ranges = {};
@@ -80,11 +81,8 @@ struct ServerTotals {
   uint64_t rows = 0;
   std::vector<uint64_t> occurrences;  // by table: sum of the integer counters of its rows
   uint64_t memory_bytes = 0;
-  // The least and the most examples that any dense shard has counted; both 0 without dense shards.
-  uint64_t dense_examples_min = 0;
-  uint64_t dense_examples_max = 0;
-  bool has_dense = false;
-  uint64_t pulls = 0, pushes = 0;  // requests served
+  std::vector<DenseExamples> dense;  // by phase
+  uint64_t pulls = 0, pushes = 0;    // requests served
 };
 
 class SyncMerger;  // server/sync_merger.h
@@ -158,6 +156,7 @@ class Server final : public ServerPort,
   // Shards of the job, here or elsewhere.
   uint32_t shard_count() const { return static_cast<uint32_t>(slots_.size()); }
   uint32_t sparse_shards() const { return options_.shards; }
+  const ModelShape& shape() const { return shape_; }
   const ServerOptions& options() const { return options_; }
   ShardState state(ShardId shard) const;
   // Of the named shards, whoever serves them; not named: of all replicas that are primary.
@@ -194,7 +193,7 @@ class Server final : public ServerPort,
 
   // server.cc
   void build_slots();
-  uint64_t dense_begin(ShardId id) const;
+  uint64_t dense_begin(ShardId id) const { return shape_.dense_begin(id - options_.shards); }
   uint64_t dense_size(ShardId id) const { return dense_begin(id + 1) - dense_begin(id); }
   ShardRows make_rows(ShardId id) const;  // in the initial state
   bool is_dense(ShardId id) const { return id >= options_.shards; }
@@ -210,6 +209,8 @@ class Server final : public ServerPort,
   bool keys_are_good(const ShardedKeys& keys, ShardId shard) const;
   bool gradient_is_good(const PushRequest& request, ShardId shard) const;
   Status check_pull(const PullRequest& request) const;
+  bool phase_is_good(const PushClaim& claim) const;
+  // Null: it has nothing for this shard.
   const float* dense_of(const PushRequest& request, ShardId id) const;
   uint64_t gradient_bytes(const PushRequest& request, ShardId id) const;
   uint64_t payload_hash(const PushRequest& request, ShardId id) const;
@@ -316,6 +317,7 @@ class Server final : public ServerPort,
   void superseded(ShardId shard, uint32_t link, ShardEpoch later) override;
 
   ServerOptions options_;
+  const ModelShape shape_;
   std::vector<std::unique_ptr<const Optimizer>> table_rules_;
   std::shared_ptr<const DenseRules> dense_rules_;
   std::vector<std::shared_ptr<RowArena>> arenas_;

@@ -16,11 +16,10 @@ namespace flux {
 
 class SyncMerger {
  public:
-  // `dims`: floats per row, by table; must outlive the merger.
-  explicit SyncMerger(std::span<const uint32_t> dims) : dims_(dims), tables_(dims.size()) {}
-
-  // Begins a sum over at most `keys_max` rows.
-  void begin_rows(size_t keys_max);
+  // Begins a sum over at most `keys_max` rows. `dims`: floats per row, by table (0: none); must
+  // live as long as the sum.
+  void begin_rows(size_t keys_max, std::span<const uint32_t> dims);
+  std::span<const uint32_t> dims() const { return dims_; }
   // Adds weight x gradients: row i of table t lies at tables[t] + (first + i) * dim.
   void add_rows(std::span<const Key> keys, const uint32_t* counts,
                 std::span<const float* const> tables, size_t first, float weight);

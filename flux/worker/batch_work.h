@@ -18,20 +18,17 @@ namespace flux {
 struct BatchWork {
   enum class Stage : uint8_t { kPlanned, kPulling, kPulled };
 
-  BatchWork(uint32_t shards, const std::vector<uint32_t>& dims, size_t parameters)
-      : plan(shards),
-        rows(dims.size()),
-        row_gradients(dims.size()),
-        row_pointers(dims.size()),
-        dense_gradient(parameters) {}
+  BatchWork(uint32_t shards, size_t tables)
+      : plan(shards), rows(tables), row_gradients(tables), row_pointers(tables) {}
 
-  // Makes room for the rows of the plan.
-  void size_rows(const std::vector<uint32_t>& dims) {
-    for (size_t t = 0; t < dims.size(); ++t) {
-      rows[t].resize_discard(plan.unique() * dims[t]);
-      row_gradients[t].resize_discard(plan.unique() * dims[t]);
+  // Makes room for the rows of the plan and a dense gradient, as the batch's phase has them.
+  void size_for(const PhaseView& phase) {
+    for (size_t t = 0; t < rows.size(); ++t) {
+      rows[t].resize_discard(plan.unique() * phase.dims[t]);
+      row_gradients[t].resize_discard(plan.unique() * phase.dims[t]);
       row_pointers[t] = rows[t].data();
     }
+    dense_gradient.resize_discard(phase.parameters());
   }
   // The gradient as a part of a push.
   PushPart part() const {

@@ -28,19 +28,22 @@ class Reader final : public BlockReader {
   }
 };
 
+constexpr uint32_t kTables[] = {0};  // of the network -> of the model
+
 // One batch of a model, computed.
 struct Rig {
   Rig(std::shared_ptr<const Graph> model, Precision precision)
       : graph(std::move(model)),
         dim(graph->inputs().tables.begin()->second),
-        work(kShards, {dim}, graph->parameter_count()),
+        work(kShards, 1),
         parameters(graph->initial_parameters(1)),
         net(std::move(Net::compile(graph, {precision, kBatch, false})).value()) {
     const SampleBatch sample = make_sample(*graph, kBatch, 60, 1);
     std::vector<uint64_t> keys;
     for (const uint32_t row : sample.index) keys.push_back(1000 + row);
     work.plan.build(keys);
-    work.size_rows({dim});
+    const ModelShape shape{kShards, {dim}, graph->parameter_count()};
+    work.size_for(shape.phase(0));
     for (size_t i = 0; i < work.plan.unique(); ++i)
       for (uint32_t d = 0; d < dim; ++d)
         work.rows[0][i * dim + d] = sample.rows[0][(work.plan.keys()[i] - 1000) * dim + d];
@@ -60,7 +63,7 @@ struct Rig {
     net->set_parameters(parameters.data());
     std::vector<float> predictions(kBatch);
     const double loss = net->train(input, &gradients, predictions.data());
-    return why_refused({&work, graph.get(), loss, predictions.data(), parameters.data()});
+    return why_refused({&work, graph.get(), kTables, loss, predictions.data(), parameters.data()});
   }
 
   std::shared_ptr<const Graph> graph;

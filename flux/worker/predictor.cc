@@ -7,24 +7,32 @@
 
 #include "flux/base/buffer.h"
 #include "flux/client/key_plan.h"
+#include "flux/worker/model_layout.h"
 #include "flux/worker/scored.h"
 
 namespace flux {
 namespace {
 
+MetricOptions metric_options(const std::vector<SliceSlot>& slices) {
+  MetricOptions options;
+  for (const SliceSlot& slot : slices) options.slice_values = slot.values_max;
+  return options;
+}
+
 // One thread's buffers and net.
 class Lane {
  public:
   Lane(const PredictorOptions& options, std::unique_ptr<Net> net, ServerPort* server)
-      : options_(options), net_(std::move(net)), server_(server), plan_(options.sparse_shards) {
-    const Graph& graph = net_->graph();
-    for (const std::string& table : graph.tables())
-      dims_.push_back(graph.inputs().tables.at(table));
-    rows_.resize(dims_.size());
-    pointers_.resize(dims_.size());
+      : options_(options),
+        net_(std::move(net)),
+        server_(server),
+        layout_(model_layout(graphs_of(options.graphs), options.sparse_shards)),
+        plan_(options.sparse_shards) {
+    rows_.resize(layout_.tables.size());
+    pointers_.resize(layout_.tables.size());
     shards_.resize(options.all_shards);
     std::iota(shards_.begin(), shards_.end(), 0U);
-    by_head_.resize(graph.heads().size() * options.net.batch_max);
+    by_head_.resize(net_->graph().heads().size() * options.net.batch_max);
   }
 
   // Dense parameters do not move while predicting: taken once.
@@ -41,8 +49,8 @@ class Lane {
     FLUX_RETURN_IF_ERROR(reader.read_batch(batch, &batch_));
     plan_.build(batch_.keys);
     NetInput input;
-    for (size_t t = 0; t < dims_.size(); ++t) {
-      rows_[t].resize_discard(plan_.unique() * dims_[t]);
+    for (const uint32_t t : layout_.table_of[options_.phase]) {
+      rows_[t].resize_discard(plan_.unique() * layout_.shape.dims[t]);
       pointers_[t] = rows_[t].data();
       input.tables.push_back({rows_[t].data(), plan_.unique(), plan_.index().data()});
     }
@@ -57,7 +65,8 @@ class Lane {
     for (size_t h = 0; h < heads; ++h)
       for (uint32_t b = 0; b < batch_.size; ++b)
         predictions[b * heads + h] = by_head_[h * batch_.size + b];
-    return metrics_.add(batch_.size, loss, scored_batches(net_->graph(), batch_, by_head_.data()));
+    const ScoredBatches scored(net_->graph(), batch_, by_head_.data(), options_.slices);
+    return metrics_.add(batch_.size, loss, scored.all());
   }
   const MetricSet& metrics() const { return metrics_; }
 
@@ -69,6 +78,7 @@ class Lane {
     request.keys = keys;
     request.tables = tables;
     request.dense = dense;
+    request.phase = options_.phase;
     Status status;
     server_->pull(request, [&](const PullReply& reply) { status = reply.status; });
     return status;
@@ -77,14 +87,14 @@ class Lane {
   const PredictorOptions& options_;
   std::unique_ptr<Net> net_;
   ServerPort* server_;
+  const ModelLayout layout_;
   KeyPlan plan_;
   Batch batch_;
-  std::vector<uint32_t> dims_;
   std::vector<Buffer<float>> rows_;
   std::vector<float*> pointers_;
   std::vector<ShardId> shards_;
   std::vector<float> by_head_;  // [heads][batch]
-  MetricSet metrics_;
+  MetricSet metrics_{metric_options(options_.slices)};
 };
 
 }  // namespace
@@ -92,8 +102,9 @@ class Lane {
 Result<MetricReport> Predictor::run(const PredictorOptions& options, ServerPort* server,
                                     const Dataset& dataset, const Sink& sink) {
   std::vector<std::unique_ptr<Lane>> lanes;
+  const std::shared_ptr<const Graph>& graph = options.graphs[options.phase];
   for (uint32_t t = 0; t < options.threads; ++t) {
-    FLUX_ASSIGN_OR_RETURN(auto net, Net::compile(options.graph, options.net));
+    FLUX_ASSIGN_OR_RETURN(auto net, Net::compile(graph, options.net));
     lanes.push_back(std::make_unique<Lane>(options, std::move(net), server));
   }
   const Geometry& geometry = dataset.geometry();
@@ -104,7 +115,7 @@ Result<MetricReport> Predictor::run(const PredictorOptions& options, ServerPort*
     if (options.stop != nullptr && options.stop->load())
       return error(Code::kCancelled, "stopped while predicting");
     FLUX_ASSIGN_OR_RETURN(const auto reader, dataset.open_block(b, 0));
-    const size_t heads = options.graph->heads().size();
+    const size_t heads = graph->heads().size();
     predictions.resize(geometry.blocks[b].records * heads);
     std::atomic<uint32_t> next{0};
     std::vector<std::thread> threads;
@@ -118,7 +129,7 @@ Result<MetricReport> Predictor::run(const PredictorOptions& options, ServerPort*
     for (const Status& result : results) FLUX_RETURN_IF_ERROR(result);
     if (sink) FLUX_RETURN_IF_ERROR(sink(predictions));
   }
-  MetricSet sum;
+  MetricSet sum(metric_options(options.slices));
   for (const auto& lane : lanes) sum.merge(lane->metrics());
   return sum.report();
 }

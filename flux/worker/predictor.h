@@ -15,17 +15,20 @@
 #include "flux/api/server.h"
 #include "flux/data/dataset.h"
 #include "flux/metrics/metric_set.h"
+#include "flux/metrics/slices.h"
 #include "flux/nn/net.h"
 
 namespace flux {
 
 struct PredictorOptions {
-  std::shared_ptr<const Graph> graph;
+  std::vector<std::shared_ptr<const Graph>> graphs;  // of the job, by phase
+  uint32_t phase = 0;                                // whose network predicts
   NetOptions net;
   uint32_t threads = 1;
   uint32_t sparse_shards = 0;
   uint32_t all_shards = 0;
   uint64_t incarnation = 0;
+  std::vector<SliceSlot> slices = {};
   const std::atomic<bool>* stop = nullptr;  // kCancelled after the block in which it turns true
 };
 
