@@ -54,6 +54,7 @@ FeasignParser::FeasignParser(const DataOptions& options)
 std::optional<LineError> FeasignParser::parse(std::string_view line, FeasignRecord* out) const {
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   out->dense.assign(dense_.size(), 0.0F);
+  out->has_dense.assign(dense_.size(), 0);
   out->labels.clear();
   out->slots.clear();
   out->keys.clear();
@@ -135,6 +136,10 @@ LineError FeasignParser::unknown(std::string_view name, size_t column) const {
 
 std::optional<LineError> FeasignParser::read_dense(uint32_t index, std::string_view text,
                                                    size_t column, FeasignRecord* out) const {
+  if (out->has_dense[index] != 0)
+    return LineError{column, fmt::format("dense feature '{}' comes twice; a line has at most one",
+                                         dense_[index])};
+  out->has_dense[index] = 1;
   if (parse_number(text, &out->dense[index])) return std::nullopt;
   return LineError{column, fmt::format("{} of dense feature '{}' is not a number",
                                        shown_field(text), dense_[index])};

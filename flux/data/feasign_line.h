@@ -25,6 +25,7 @@ namespace flux {
 // One line. Reused, so that nothing is allocated from line to line.
 struct FeasignRecord {
   std::vector<float> labels, dense;
+  std::vector<uint8_t> has_dense;  // which dense features the line names
   float weight = 1;
   uint64_t group = 0;
   std::vector<uint32_t> slots;  // of each key

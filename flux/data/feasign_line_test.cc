@@ -78,6 +78,9 @@ TEST(FeasignLine, EveryMistakeIsNamedWithItsColumn) {
             "10: key '1:0.5' of slot 'user' is not a whole number below 2^64");
   EXPECT_EQ(refusal("1,0 user"), "5: 'user' is no feature; features are NAME:KEY");
   EXPECT_EQ(refusal("1,0 price:inf"), "11: 'inf' of dense feature 'price' is not a number");
+  EXPECT_EQ(refusal("1,0 price:1 user:4 price:1"),
+            "26: dense feature 'price' comes twice; a line has at most one");
+  EXPECT_EQ(refusal("1,0 price:1 age:1"), "");
   EXPECT_EQ(refusal("1,0 w=-1"), "7: weight '-1' is not a number of at least 0");
   EXPECT_EQ(refusal("1,0 v=1"),
             "5: 'v=' is not known; w=, id= and sid= are, features are NAME:KEY");

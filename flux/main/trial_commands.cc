@@ -28,9 +28,9 @@ Status dry_run(const Job& job) {
 
 Status smoke(const Job& job, uint64_t batches) {
   FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(job));
-  fmt::print("good: the job file; {} nodes, {} dense parameters, {} tables\n",
-             role.graph->nodes().size(), with_commas(role.graph->parameter_count()),
-             job.tables.size());
+  fmt::print("good: the job file; {} nodes, {}, {}\n", role.graph->nodes().size(),
+             counted(role.graph->parameter_count(), "dense parameter"),
+             counted(job.tables.size(), "table"));
   std::fflush(stdout);
   FLUX_ASSIGN_OR_RETURN(const Trial trial, run_trial(job, batches, install_stop_signal()));
   FLUX_RETURN_IF_ERROR(check_trial(trial));
