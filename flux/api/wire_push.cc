@@ -14,7 +14,8 @@ void gather_halves(const PushRequest& request, const ModelShape& shape, WireValu
                    const WirePart& part, Buffer<uint16_t>* halves,
                    std::vector<std::span<const std::byte>>* out) {
   uint64_t total = 0;
-  for (const uint32_t dim : shape.dims) total += padded(part.keys * dim * 2);
+  for (size_t t = 0; t < shape.dims.size(); ++t)
+    total += padded(part.of_table(t).keys * shape.dims[t] * 2);
   for (const uint32_t d : part.dense) total += padded(shape.dense_size(d) * 2);
   halves->resize_discard(total / 2);
   uint16_t* to = halves->data();
@@ -25,9 +26,11 @@ void gather_halves(const PushRequest& request, const ModelShape& shape, WireValu
   for (size_t t = 0; t < shape.dims.size(); ++t) {
     uint16_t* section = to;
     uint64_t n = 0;
-    for (const auto& [begin, end] : part.runs) {
+    const WireRuns& rows = part.of_table(t);
+    for (const auto& [begin, end] : rows.runs) {
       const uint64_t floats = uint64_t{end - begin} * shape.dims[t];
-      to_halves(request.tables[t] + uint64_t{begin} * shape.dims[t], value, section + n, floats);
+      to_halves(request.tables[t] + uint64_t{begin - rows.first} * shape.dims[t], value,
+                section + n, floats);
       n += floats;
     }
     finish(section, n);
@@ -42,7 +45,8 @@ void gather_halves(const PushRequest& request, const ModelShape& shape, WireValu
 void gather_floats(const PushRequest& request, const ModelShape& shape, const WirePart& part,
                    std::vector<std::span<const std::byte>>* out) {
   for (size_t t = 0; t < shape.dims.size(); ++t)
-    gather_section(request.tables[t], uint64_t{shape.dims[t]} * sizeof(float), part, out);
+    gather_section(request.tables[t], uint64_t{shape.dims[t]} * sizeof(float), part.of_table(t),
+                   out);
   for (const uint32_t d : part.dense) {
     const uint64_t n = shape.dense_size(d);
     out->push_back(std::as_bytes(std::span(dense_at(request, d, shape.dense_begin(d)), n)));
@@ -114,7 +118,8 @@ Status WirePush::bind_payload(const char* verb, std::span<const std::byte> paylo
     values += padded(n * value_bytes(value));
     floats += padded(n * sizeof(float));
   };
-  for (const uint32_t dim : shape.dims) add(keys * dim);
+  for (size_t t = 0; t < shape.dims.size(); ++t)
+    add(keys_of_table(shape, t, begin_) * shape.dims[t]);
   for (const uint32_t d : dense_) add(shape.dense_size(d));
   const uint64_t counts_at = padded(keys * sizeof(uint64_t));
   const uint64_t values_at = counts_at + padded(keys * sizeof(uint32_t));
@@ -136,7 +141,8 @@ Status WirePush::bind_payload(const char* verb, std::span<const std::byte> paylo
     return section;
   };
   tables_.clear();
-  for (const uint32_t dim : shape.dims) tables_.push_back(next(keys * dim));
+  for (size_t t = 0; t < shape.dims.size(); ++t)
+    tables_.push_back(next(keys_of_table(shape, t, begin_) * shape.dims[t]));
   dense_parts_.assign(shape.dense_shards(), nullptr);
   for (const uint32_t d : dense_) dense_parts_[d] = next(shape.dense_size(d));
   request.tables = tables_;

@@ -35,14 +35,18 @@ struct PsClientOptions {
   // The model, as every request lays it out. 0 shards: unknown; every pull then names all shards,
   // and pushes of several batches are not possible.
   uint32_t sparse_shards = 0;
-  std::vector<uint32_t> dims;         // floats per row of each table
-  size_t parameters = 0;              // floats of the dense vector
+  std::vector<uint32_t> dims;  // floats per row of each table
+  size_t parameters = 0;       // floats of the dense vector
+  uint32_t groups = 1;         // of keys, as ModelShape says
+  std::vector<uint32_t> table_groups;
   std::vector<FlatRange> dense_sums;  // whose gradients are sums; see client/merge.h
   PushSessionOptions session;
   TimeNs pull_deadline_ns = 60 * kSecond;
   TimeNs push_deadline_ns = 60 * kSecond;    // to be applied
   TimeNs pull_retry_ns = 20 * kMillisecond;  // doubles up to the next
   TimeNs pull_retry_max_ns = 200 * kMillisecond;
+
+  ModelShape shape() const { return {sparse_shards, dims, parameters, groups, table_groups}; }
 };
 
 // Asks the coordinator for the map of now; the answer comes on the client's executor (or inside the

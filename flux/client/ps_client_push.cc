@@ -78,8 +78,7 @@ const MergedPush& PsClient::State::rest_of(Flight* flight, const std::vector<Bat
     if (std::binary_search(ids.begin(), ids.end(), part.id)) parts.push_back(part);
   FLUX_CHECK(parts.size() == ids.size(), "a merged push names its parts: {} of {}", parts.size(),
              ids.size());
-  rest = std::make_unique<MergedPush>(options_.sparse_shards, options_.dims, options_.parameters,
-                                      options_.dense_sums);
+  rest = std::make_unique<MergedPush>(options_.shape(), options_.dense_sums);
   rest->merge(parts);
   return *rest;
 }

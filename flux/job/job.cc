@@ -84,7 +84,11 @@ Result<std::shared_ptr<const Graph>> build_graph(const Job& job, const Features&
   inputs.many_keys = features.many_keys;
   inputs.labels = features.labels;
   inputs.weights = features.weights;
-  for (const TableOptions& table : job.tables) inputs.tables[table.name] = table.dim;
+  inputs.values = features.values;
+  for (const TableOptions& table : job.tables) {
+    inputs.tables[table.name] = table.dim;
+    if (!table.slots.empty()) inputs.table_slots[table.name] = table.slots;
+  }
   GraphBuilder builder(std::move(inputs));
   for (const NodeSpec& layer : job.layers) {
     const Status added = builder.add(layer);

@@ -202,10 +202,10 @@ class CoordinatorProcess {
     master_ = std::make_unique<JobMaster>(std::move(plan), options, &loop_, &offload_,
                                           &real_files(), reach, events_.get());
     events_->console()->watch([this] { return master_->status(); });
-    events_->say(fmt::format(
-        "job {}: {}, {}, {}, {}, {}", job.name, counted(job.tables.size(), "table"),
-        counted(role_.graph->parameter_count(), "dense parameter"), job.mode,
-        counted(servers(), "server"), counted(arguments_.workers, "worker")));
+    events_->say(fmt::format("job {}: {}, {}, {}, {}, {}", job.name,
+                             counted(job.tables.size(), "table"),
+                             counted(role_.graph->parameter_count(), "dense parameter"), job.mode,
+                             counted(servers(), "server"), counted(arguments_.workers, "worker")));
     if (job.replicas > servers())
       events_->say(fmt::format(
           "warning: replicas: {}, but there is no second server: shards have no backup until "

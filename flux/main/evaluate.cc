@@ -13,8 +13,8 @@ Result<MetricReport> evaluate(const SavedModel& model, std::span<const std::stri
   options.graph = model.role.graph;
   options.net = {model.precision, data.batch_size};
   options.threads = model.threads;
-  options.sparse_shards = model.server->sparse_shards();
-  options.all_shards = model.server->shard_count();
+  options.shape = model.server->shape();
+  options.slot_groups = model.role.job.slot_groups;
   options.incarnation = model.incarnation;
   options.stop = stop;
   return Predictor::run(options, model.server.get(), *dataset, sink);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "flux/base/text.h"
+#include "flux/data/feature_check.h"
 
 namespace flux {
 namespace {
@@ -121,6 +122,7 @@ std::map<std::string, std::string> describe_model(const RoleJob& role) {
   model["data.format"] = job.data.format;
   model["data.dense_transform"] = job.data.dense_transform;
   model["data.key_per_example"] = job.data.key_per_example ? "true" : "false";
+  for (const auto& [name, text] : describe_features(job.data)) model["data." + name] = text;
   model["dense_optimizer.rule"] = job.dense_optimizer.rule;
   const std::vector<DenseRange> ranges = dense_ranges(job, *role.graph);
   const bool one_rule = std::all_of(ranges.begin(), ranges.end(), [&](const DenseRange& range) {
@@ -133,6 +135,7 @@ std::map<std::string, std::string> describe_model(const RoleJob& role) {
     model[prefix + "init"] = table.init;
     model[prefix + "init_scale"] = fmt::format("{}", table.init_scale);
     model[prefix + "optimizer.rule"] = table.optimizer.rule;
+    if (!table.slots.empty()) model[prefix + "slots"] = join(table.slots, ",");
   }
   const std::vector<std::string> lines = split(role.graph->to_text(), '\n');
   for (size_t i = 0; i < lines.size(); ++i)
@@ -172,7 +175,8 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   plan.skip_limit = job.skip_limit;
   plan.lr = job.on_workers_change;
   const Features features = features_of(job.data);
-  plan.slots = features.many_keys ? 0 : features.slots;
+  // Where rows cannot tell how many examples they saw, dense shards do.
+  plan.slots = features.many_keys || job.key_groups > 1 ? 0 : features.slots;
   plan.has_test = !job.test.empty();
   const auto shared = std::make_shared<const Job>(job);
   // Before anything is removed or trained for hours: a mistyped file name.
@@ -213,6 +217,7 @@ Result<ServerOptions> server_options(const RoleJob& role, uint64_t incarnation, 
   ServerOptions options;
   options.shards = role.sparse_shards;
   options.tables = role.job.tables;
+  options.groups = role.job.key_groups;
   options.dense_optimizer = role.job.dense_optimizer;
   options.dense_ranges = dense_ranges(role.job, *role.graph);
   options.parameters = role.graph->parameter_count();

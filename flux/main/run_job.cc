@@ -35,7 +35,8 @@ class EmbeddedRun {
     FLUX_ASSIGN_OR_RETURN(precision_, choose_precision(job.precision));
     threads_ = worker_threads(job, -1);
     FLUX_RETURN_IF_ERROR(make_master());
-    console_->say(fmt::format("job {}: {}, {}, {}, {}", job.name, counted(job.tables.size(), "table"),
+    console_->say(fmt::format("job {}: {}, {}, {}, {}", job.name,
+                              counted(job.tables.size(), "table"),
                               counted(role_.graph->parameter_count(), "dense parameter"),
                               counted(threads_, "thread"), precision_name(precision_)));
     master_->start();

@@ -9,7 +9,11 @@ namespace flux {
 ModelShape model_shape(const RoleJob& role) {
   ModelShape shape;
   shape.sparse_shards = role.sparse_shards;
-  for (const TableOptions& table : role.job.tables) shape.dims.push_back(table.dim);
+  shape.groups = role.job.key_groups;
+  for (const TableOptions& table : role.job.tables) {
+    shape.dims.push_back(table.dim);
+    if (shape.groups > 1) shape.table_groups.push_back(table.group);
+  }
   shape.parameters = role.graph->parameter_count();
   return shape;
 }
@@ -37,6 +41,9 @@ Result<WorkerSetup> make_worker_setup(const RoleJob& role, const JoinReply& repl
   setup.lane.client.sparse_shards = shape.sparse_shards;
   setup.lane.client.dims = shape.dims;
   setup.lane.client.parameters = shape.parameters;
+  setup.lane.client.groups = shape.groups;
+  setup.lane.client.table_groups = shape.table_groups;
+  setup.lane.slot_groups = job.slot_groups;
   setup.lane.client.session.pushes_max = job.push_in_flight;
   for (uint32_t i = 0; i < lanes; ++i) {
     FLUX_ASSIGN_OR_RETURN(auto net,

@@ -19,10 +19,11 @@ std::string parameter_text(const Graph& graph, const float* values, size_t at) {
 std::string row_text(const Computed& batch, const std::vector<Buffer<float>>& tables) {
   const ShardedKeys keys = batch.work->plan.sharded();
   for (size_t t = 0; t < tables.size(); ++t) {
-    const size_t bad = first_not_finite(tables[t].data(), tables[t].size());
-    if (bad == tables[t].size()) continue;
     const std::string& name = batch.graph->tables()[t];
     const size_t dim = batch.graph->inputs().tables.at(name);
+    const size_t first = batch.work->first_rows[t] * dim;  // before it are no rows of this table
+    const size_t bad = first + first_not_finite(tables[t].data() + first, tables[t].size() - first);
+    if (bad == tables[t].size()) continue;
     return fmt::format("table {} is {} at key {}", name, float_text(tables[t][bad]),
                        keys.keys[bad / dim]);
   }

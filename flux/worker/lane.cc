@@ -6,6 +6,7 @@
 
 #include "flux/base/hash.h"
 #include "flux/worker/judged_head.h"
+#include "flux/worker/key_groups.h"
 #include "flux/worker/scored.h"
 
 namespace flux {
@@ -37,6 +38,7 @@ Lane::Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net, Cl
       predictions_(options_.batch_max * net_->graph().heads().size()),
       last_ns_(executor->now_ns()) {
   options_.client = with_model(options_.client, net_->graph());
+  shape_ = options_.client.shape();
   host_->index = options_.index;
   host_->executor = executor;
   host_->client = &client_;
@@ -76,9 +78,7 @@ void Lane::spend_on_wait() {
 }
 
 BatchWorkPtr Lane::free_work() {
-  if (free_.empty())
-    return std::make_shared<BatchWork>(options_.client.sparse_shards, options_.client.dims,
-                                       options_.client.parameters);
+  if (free_.empty()) return std::make_shared<BatchWork>(shape_);
   BatchWorkPtr work = std::move(free_.back());
   free_.pop_back();
   return work;
@@ -140,8 +140,9 @@ bool Lane::prepare() {
     return true;
   }
   spend(Stage::kRead);
-  work->plan.build(work->batch.keys);
-  work->size_rows(options_.client.dims);
+  find_key_groups(work->batch, options_.slot_groups, &work->groups);
+  work->plan.build(work->batch.keys, work->groups);
+  work->size_rows(shape_);
   work->stage = BatchWork::Stage::kPlanned;
   queue_.push_back(std::move(work));
   spend(Stage::kPlan);
@@ -236,13 +237,15 @@ void Lane::fill_input(BatchWork* work) {
   input_.labels = work->batch.labels.data();
   input_.dense = work->batch.dense_values.data();
   input_.begin = work->batch.begin.empty() ? nullptr : work->batch.begin.data();
+  input_.values = work->batch.values.empty() ? nullptr : work->batch.values.data();
   input_.weights = work->batch.weights.empty() ? nullptr : work->batch.weights.data();
   input_.noise = noise_of(work->item.id);
   input_.tables.clear();
   gradients_.parameters = work->dense_gradient.data();
   gradients_.tables.clear();
   for (size_t t = 0; t < work->rows.size(); ++t) {
-    input_.tables.push_back({work->rows[t].data(), work->plan.unique(), work->plan.index().data()});
+    input_.tables.push_back(
+        {work->rows[t].data(), work->last_rows[t], work->first_rows[t], work->plan.index().data()});
     gradients_.tables.push_back(work->row_gradients[t].data());
   }
   if (newest_dense_) net_->set_parameters(newest_dense_->data());

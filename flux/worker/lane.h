@@ -45,7 +45,8 @@ struct LaneOptions {
   uint32_t pull_ahead = 0;  // batches
   uint32_t batch_max = 1000;
   bool separate_dense = false;
-  bool metrics = true;  // keep the histogram of predictions (1 MB)
+  std::vector<uint8_t> slot_groups;  // worker/key_groups.h
+  bool metrics = true;               // keep the histogram of predictions (1 MB)
   // Without any progress of what is waited for. Longer than a pull's own deadline, whose message
   // says more.
   TimeNs answer_deadline_ns = 75 * kSecond;
@@ -139,6 +140,7 @@ class Lane {
   uint64_t pulls_ = 0;
   bool dense_asked_ = false, dense_here_ = false;  // separate_dense: for the front batch
   std::vector<uint32_t> no_keys_;
+  ModelShape shape_;
   NetInput input_;
   NetGradients gradients_;
   Buffer<float> predictions_;

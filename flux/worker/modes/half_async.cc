@@ -70,8 +70,7 @@ class MergeGroup {
 
 // A push of all contributions; the memory of them and of their sum.
 struct Merged {
-  explicit Merged(const PsClientOptions& o)
-      : sum(o.sparse_shards, o.dims, o.parameters, o.dense_sums) {}
+  explicit Merged(const PsClientOptions& o) : sum(o.shape(), o.dense_sums) {}
   MergedPush sum;
   std::vector<MergeGroup::Contribution> from;
 };
