@@ -42,14 +42,31 @@ uint32_t ModelShape::phase_of_dense(uint32_t d) const {
   return phases.empty() ? 0 : static_cast<uint32_t>(phases.size() - 1);
 }
 
+uint32_t ModelShape::group_of(uint32_t sparse_shard) const {
+  uint32_t group = 0;
+  while (group + 1 < groups && group_shards(group).end <= sparse_shard) ++group;
+  return group;
+}
+
+std::vector<uint32_t> ModelShape::widths(uint32_t phase, uint32_t group) const {
+  const std::span<const uint32_t> all = this->phase(phase).dims;
+  std::vector<uint32_t> out(all.begin(), all.end());
+  for (size_t t = 0; t < table_groups.size(); ++t)
+    if (table_groups[t] != 0 && table_groups[t] != group + 1) out[t] = 0;
+  return out;
+}
+
 std::string to_string(const ModelShape& shape) {
-  const auto list = [](std::span<const uint32_t> dims) {
+  const auto list = [](std::span<const uint32_t> numbers) {
     std::string text;
-    for (const uint32_t dim : dims) text += fmt::format("{}{}", text.empty() ? "" : ",", dim);
+    for (const uint32_t n : numbers) text += fmt::format("{}{}", text.empty() ? "" : ",", n);
     return text;
   };
-  std::string text = fmt::format("{} shards, rows of [{}] floats, {} dense parameters",
-                                 shape.sparse_shards, list(shape.dims), shape.parameters);
+  std::string text = fmt::format("{} shards, rows of [{}] floats", shape.sparse_shards,
+                                 list(shape.dims));
+  if (shape.groups != 1)
+    text += fmt::format(" in the groups [{}] of {}", list(shape.table_groups), shape.groups);
+  text += fmt::format(", {} dense parameters", shape.parameters);
   for (const PhaseShape& phase : shape.phases)
     text += fmt::format(", a phase with [{}] and {}", list(phase.dims), phase.parameters);
   return text;

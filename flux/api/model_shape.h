@@ -1,9 +1,13 @@
 // ModelShape: how large the parts of a model are, which both ends of the data path must agree on,
-// sent with every pull and push so that a difference is seen. Values; pure; no failure.
+// sent with every pull and push so that a difference is seen.
 //
+// Keys belong to groups, by their slot. A table has rows for all keys or for those of one group.
+// Each group has sparse shards of its own, one after the other, so the rows of a table are those of
+// a run of shards, and a shard's tables are known from its number.
 // A job with several phases (networks over the same rows, trained one after the other) has one
 // vector of dense parameters in which each phase has a range of its own, and a phase reads and
 // changes some of the tables. A dense shard lies in one range.
+// Values; pure; no failure.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +16,7 @@
 #include <vector>
 
 #include "flux/api/dense_shards.h"
+#include "flux/base/key.h"
 
 namespace flux {
 
@@ -33,10 +38,18 @@ struct PhaseView {
   uint64_t parameters() const { return dense_end - dense_begin; }
 };
 
+struct ShardRange {
+  uint32_t begin = 0, end = 0;
+  bool has(uint32_t shard) const { return begin <= shard && shard < end; }
+};
+
 struct ModelShape {
   uint32_t sparse_shards = 0;
   std::vector<uint32_t> dims;  // floats per row, by table
   uint64_t parameters = 0;     // floats in the flat dense vector
+  uint32_t groups = 1;         // of keys; at most sparse_shards
+  // By table: 0: it has rows for all keys; g: for those of group g, counted from 1. Empty: all 0.
+  std::vector<uint32_t> table_groups = {};
   // Empty: whatever the phase of a batch, it has all of the model.
   std::vector<PhaseShape> phases = {};
 
@@ -49,6 +62,22 @@ struct ModelShape {
   bool has_phase(uint32_t phase) const { return phases.empty() || phase < phases.size(); }
   PhaseView phase(uint32_t phase) const;  // that it has
   uint32_t phase_of_dense(uint32_t d) const;
+  // Groups are counted from 0 here.
+  ShardRange group_shards(uint32_t group) const {
+    return {static_cast<uint32_t>(uint64_t{sparse_shards} * group / groups),
+            static_cast<uint32_t>(uint64_t{sparse_shards} * (group + 1) / groups)};
+  }
+  uint32_t group_of(uint32_t sparse_shard) const;
+  uint32_t shard_of_key(uint64_t key, uint32_t group) const {
+    const ShardRange range = group_shards(group);
+    return range.begin + shard_of(key, range.end - range.begin);
+  }
+  ShardRange table_shards(size_t table) const {
+    if (table_groups.empty() || table_groups[table] == 0) return {0, sparse_shards};
+    return group_shards(table_groups[table] - 1);
+  }
+  // By table: floats per row of a key of this group that a phase has; 0: none there.
+  std::vector<uint32_t> widths(uint32_t phase, uint32_t group) const;
   bool operator==(const ModelShape&) const = default;
 };
 

@@ -7,6 +7,21 @@
 namespace flux {
 namespace {
 alignas(kSectionAlign) constexpr std::byte kZeros[kSectionAlign] = {};
+
+// The runs of one table: those of the keys, as far as its shards go.
+WireRuns runs_of_table(const WirePart& part, const ShardedKeys& keys, ShardRange shards) {
+  WireRuns out;
+  out.first = keys.begin[shards.begin];
+  const uint32_t last = keys.begin[shards.end];
+  for (const auto& [begin, end] : part.runs) {
+    const uint32_t from = std::max(begin, out.first), to = std::min(end, last);
+    if (from >= to) continue;
+    out.runs.emplace_back(from, to);
+    out.keys += to - from;
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<WireValue> parse_wire_value(std::string_view name) {
@@ -20,6 +35,10 @@ void put_shape(const ModelShape& shape, wire::Shape* out) {
   out->set_sparse_shards(shape.sparse_shards);
   out->mutable_dims()->Assign(shape.dims.begin(), shape.dims.end());
   out->set_parameters(shape.parameters);
+  if (shape.groups != 1) {
+    out->set_groups(shape.groups);
+    out->mutable_table_groups()->Assign(shape.table_groups.begin(), shape.table_groups.end());
+  }
   for (const PhaseShape& phase : shape.phases) {
     wire::PhaseShape* one = out->add_phases();
     one->mutable_dims()->Assign(phase.dims.begin(), phase.dims.end());
@@ -74,15 +93,21 @@ Result<const ModelShape*> find_shape(const char* verb, uint64_t incarnation,
   if (shape == nullptr)
     return error(Code::kStale, "{}: this server has no job of incarnation {:016x}", verb,
                  incarnation);
+  const auto equal = [](const auto& a, const auto& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  };
+  const uint32_t groups = std::max(theirs.groups(), 1U);
   const bool same = theirs.sparse_shards() == shape->sparse_shards &&
-                    theirs.parameters() == shape->parameters &&
-                    std::equal(theirs.dims().begin(), theirs.dims().end(), shape->dims.begin(),
-                               shape->dims.end()) &&
+                    theirs.parameters() == shape->parameters && equal(theirs.dims(), shape->dims) &&
+                    groups == shape->groups &&
+                    (groups == 1 || equal(theirs.table_groups(), shape->table_groups)) &&
                     same_phases(theirs, *shape);
   if (same) return shape;
-  ModelShape other{theirs.sparse_shards(), {}, theirs.parameters()};
-  const int shown = std::min(theirs.dims_size(), kShownMax);
-  other.dims.assign(theirs.dims().begin(), theirs.dims().begin() + shown);
+  const auto some = [](const auto& list) {
+    return std::vector<uint32_t>(list.begin(), list.begin() + std::min(list.size(), kShownMax));
+  };
+  ModelShape other{theirs.sparse_shards(), some(theirs.dims()), theirs.parameters(), groups,
+                   some(theirs.table_groups())};
   for (int p = 0; p < std::min(theirs.phases_size(), kShownMax); ++p)
     other.phases.push_back(phase_shape(theirs.phases(p)));
   return invalid("{}: the sender's model has {}; this job has {}", verb, to_string(other),
@@ -119,18 +144,25 @@ Status plan_part(std::span<const ShardId> shards, const ShardedKeys& keys, const
     else
       part->runs.emplace_back(begin, end);
   }
+  for (size_t t = 0; t < shape.dims.size() && shape.groups > 1 && part->keys > 0; ++t)
+    part->tables.push_back(runs_of_table(*part, keys, shape.table_shards(t)));
   return Status::ok();
+}
+
+uint64_t keys_of_table(const ModelShape& shape, size_t t, const std::vector<uint32_t>& begin) {
+  const ShardRange shards = shape.table_shards(t);
+  return begin[shards.end] - begin[shards.begin];
 }
 
 void add_padding(uint64_t bytes, std::vector<std::span<const std::byte>>* out) {
   if (padded(bytes) > bytes) out->emplace_back(kZeros, padded(bytes) - bytes);
 }
 
-void gather_section(const void* base, uint64_t element_bytes, const WirePart& part,
+void gather_section(const void* base, uint64_t element_bytes, const WireRuns& part,
                     std::vector<std::span<const std::byte>>* out) {
   const auto* bytes = static_cast<const std::byte*>(base);
   for (const auto& [begin, end] : part.runs)
-    out->emplace_back(bytes + begin * element_bytes, (end - begin) * element_bytes);
+    out->emplace_back(bytes + (begin - part.first) * element_bytes, (end - begin) * element_bytes);
   add_padding(part.keys * element_bytes, out);
 }
 

@@ -34,7 +34,7 @@ auto dense_at(const Request& request, uint32_t d, uint64_t begin) {
 Status plan_part(std::span<const ShardId> shards, const ShardedKeys& keys, const ModelShape& shape,
                  const PhaseView& phase, WireNumbers* keys_of, WirePart* part);
 // Adds the spans of a section of elements of this size, and its padding.
-void gather_section(const void* base, uint64_t element_bytes, const WirePart& part,
+void gather_section(const void* base, uint64_t element_bytes, const WireRuns& part,
                     std::vector<std::span<const std::byte>>* out);
 void add_padding(uint64_t bytes, std::vector<std::span<const std::byte>>* out);
 
@@ -52,6 +52,8 @@ Status take_shards(const char* verb, const WireNumbers& shards, const WireNumber
                    uint64_t keys_max, const ModelShape& shape, const PhaseView& phase,
                    std::vector<ShardId>* out, std::vector<uint32_t>* begin,
                    std::vector<uint32_t>* dense);
+// Of these keys, those that have rows in table t.
+uint64_t keys_of_table(const ModelShape& shape, size_t t, const std::vector<uint32_t>& begin);
 Status check_payload(const char* verb, std::span<const std::byte> payload, uint64_t expected);
 
 void to_halves(const float* in, WireValue value, uint16_t* out, uint64_t n);

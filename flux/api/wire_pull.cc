@@ -43,8 +43,9 @@ Result<WireRequest> encode_pull(const PullRequest& request, const ModelShape& sh
 uint64_t pull_reply_bytes(const WirePart& part, const ModelShape& shape, WireValue value,
                           bool want_dense, uint32_t phase) {
   uint64_t bytes = 0;
-  for (const uint32_t dim : shape.phase(phase).dims)
-    bytes += padded(part.keys * dim * value_bytes(value));
+  const PhaseView view = shape.phase(phase);
+  for (size_t t = 0; t < view.dims.size(); ++t)
+    bytes += padded(part.of_table(t).keys * view.dims[t] * value_bytes(value));
   if (want_dense)
     for (const uint32_t d : part.dense) bytes += padded(shape.dense_size(d) * value_bytes(value));
   return bytes;
@@ -62,9 +63,10 @@ std::vector<std::span<std::byte>> pull_reply_targets(const WirePart& part, const
     if (!phase.has_table(t)) continue;
     const uint64_t row = uint64_t{phase.dims[t]} * sizeof(float);
     auto* base = reinterpret_cast<std::byte*>(request.tables[t]);
-    for (const auto& [begin, end] : part.runs)
-      targets.emplace_back(base + begin * row, (end - begin) * row);
-    pad(part.keys * row);
+    const WireRuns& rows = part.of_table(t);
+    for (const auto& [begin, end] : rows.runs)
+      targets.emplace_back(base + (begin - rows.first) * row, (end - begin) * row);
+    pad(rows.keys * row);
   }
   if (request.dense == nullptr && request.dense_parts.empty()) return targets;
   for (const uint32_t d : part.dense) {
@@ -83,12 +85,13 @@ void read_pull_reply(const std::byte* reply, WireValue value, const WirePart& pa
   for (size_t t = 0; t < phase.dims.size(); ++t) {
     const uint64_t dim = phase.dims[t];
     const auto* in = reinterpret_cast<const uint16_t*>(reply + at);
-    for (const auto& [begin, end] : part.runs) {
+    const WireRuns& rows = part.of_table(t);
+    for (const auto& [begin, end] : rows.runs) {
       const uint64_t floats = (end - begin) * dim;
-      from_halves(in, value, request.tables[t] + begin * dim, floats);
+      from_halves(in, value, request.tables[t] + (begin - rows.first) * dim, floats);
       in += floats;
     }
-    at += padded(part.keys * dim * value_bytes(value));
+    at += padded(rows.keys * dim * value_bytes(value));
   }
   if (request.dense == nullptr && request.dense_parts.empty()) return;
   for (const uint32_t d : part.dense) {
@@ -112,7 +115,9 @@ Status decode_pull(std::string_view control, std::span<const std::byte> payload,
   out->keys = out->begin_.back();
   FLUX_RETURN_IF_ERROR(check_payload("pull", payload, padded(out->keys * sizeof(uint64_t))));
   if (!in.want_dense()) out->dense_.clear();
-  out->dims_.assign(phase.dims.begin(), phase.dims.end());
+  out->table_floats_.clear();
+  for (size_t t = 0; t < phase.dims.size(); ++t)
+    out->table_floats_.push_back(keys_of_table(*shape, t, out->begin_) * phase.dims[t]);
   out->dense_floats_.clear();
   for (const uint32_t d : out->dense_) out->dense_floats_.push_back(shape->dense_size(d));
   out->reply_bytes_ = out->float_bytes_ = 0;
@@ -123,7 +128,7 @@ Status decode_pull(std::string_view control, std::span<const std::byte> payload,
   if (out->float_bytes_ > kPullReplyBytesMax)
     return invalid("pull: the rows of {} keys are {} bytes, at most {} at once; pull fewer",
                    out->keys, out->float_bytes_, kPullReplyBytesMax);
-  out->tables_.assign(out->dims_.size(), nullptr);
+  out->tables_.assign(shape->dims.size(), nullptr);
   out->dense_parts_.assign(shape->dense_shards(), nullptr);
   out->request = {};
   out->request.incarnation = in.incarnation();
@@ -138,7 +143,7 @@ Status decode_pull(std::string_view control, std::span<const std::byte> payload,
 
 template <typename Visit>
 void WirePull::for_each_section(Visit visit) const {
-  for (const uint32_t dim : dims_) visit(keys * dim);
+  for (const uint64_t floats : table_floats_) visit(floats);
   for (const uint64_t floats : dense_floats_) visit(floats);
 }
 

@@ -15,7 +15,8 @@ void gather_halves(const PushRequest& request, const ModelShape& shape, WireValu
                    std::vector<std::span<const std::byte>>* out) {
   uint64_t total = 0;
   const PhaseView phase = shape.phase(phase_of(request));
-  for (const uint32_t dim : phase.dims) total += padded(part.keys * dim * 2);
+  for (size_t t = 0; t < phase.dims.size(); ++t)
+    total += padded(part.of_table(t).keys * phase.dims[t] * 2);
   for (const uint32_t d : part.dense) total += padded(shape.dense_size(d) * 2);
   halves->resize_discard(total / 2);
   uint16_t* to = halves->data();
@@ -26,9 +27,11 @@ void gather_halves(const PushRequest& request, const ModelShape& shape, WireValu
   for (size_t t = 0; t < phase.dims.size(); ++t) {
     uint16_t* section = to;
     uint64_t n = 0;
-    for (const auto& [begin, end] : part.runs) {
+    const WireRuns& rows = part.of_table(t);
+    for (const auto& [begin, end] : rows.runs) {
       const uint64_t floats = uint64_t{end - begin} * phase.dims[t];
-      to_halves(request.tables[t] + uint64_t{begin} * phase.dims[t], value, section + n, floats);
+      to_halves(request.tables[t] + uint64_t{begin - rows.first} * phase.dims[t], value,
+                section + n, floats);
       n += floats;
     }
     finish(section, n);
@@ -46,7 +49,8 @@ void gather_floats(const PushRequest& request, const ModelShape& shape, const Wi
   const PhaseView phase = shape.phase(phase_of(request));
   for (size_t t = 0; t < phase.dims.size(); ++t)
     if (phase.has_table(t))
-      gather_section(request.tables[t], uint64_t{phase.dims[t]} * sizeof(float), part, out);
+      gather_section(request.tables[t], uint64_t{phase.dims[t]} * sizeof(float), part.of_table(t),
+                     out);
   for (const uint32_t d : part.dense) {
     const uint64_t n = shape.dense_size(d);
     const float* from = dense_at(request, d, shape.dense_begin(d) - phase.dense_begin);
@@ -121,7 +125,8 @@ Status WirePush::bind_payload(const char* verb, std::span<const std::byte> paylo
     values += padded(n * value_bytes(value));
     floats += padded(n * sizeof(float));
   };
-  for (const uint32_t dim : phase.dims) add(keys * dim);
+  for (size_t t = 0; t < phase.dims.size(); ++t)
+    add(keys_of_table(shape, t, begin_) * phase.dims[t]);
   for (const uint32_t d : dense_) add(shape.dense_size(d));
   const uint64_t counts_at = padded(keys * sizeof(uint64_t));
   const uint64_t values_at = counts_at + padded(keys * sizeof(uint32_t));
@@ -143,7 +148,9 @@ Status WirePush::bind_payload(const char* verb, std::span<const std::byte> paylo
     return section;
   };
   tables_.clear();
-  for (const uint32_t dim : phase.dims) tables_.push_back(dim > 0 ? next(keys * dim) : nullptr);
+  for (size_t t = 0; t < phase.dims.size(); ++t)
+    tables_.push_back(phase.has_table(t) ? next(keys_of_table(shape, t, begin_) * phase.dims[t])
+                                         : nullptr);
   dense_parts_.assign(shape.dense_shards(), nullptr);
   for (const uint32_t d : dense_) dense_parts_[d] = next(shape.dense_size(d));
   request.tables = tables_;

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "flux/base/text.h"
-#include "flux/data/criteo.h"
+#include "flux/data/feature_check.h"
 
 namespace flux {
 
@@ -75,22 +75,54 @@ Status check_data_options(const DataOptions& options) {
   if (options.batch_size == 0 || options.batch_size > kBatchSizeMax)
     return invalid("batch_size {} is out of range; allowed: 1 to {}", options.batch_size,
                    kBatchSizeMax);
-  return options.format == "feasign" ? check_feasign(options) : check_criteo(options);
+  FLUX_RETURN_IF_ERROR(options.format == "feasign" ? check_feasign(options)
+                                                   : check_criteo(options));
+  const std::vector<FeatureMistake> mistakes = feature_mistakes(options);
+  if (!mistakes.empty())
+    return invalid("data.features: feature '{}': {}", options.features[mistakes[0].feature].name,
+                   mistakes[0].what);
+  if (options.key_per_example && !options.features.empty())
+    return invalid(
+        "data: key_per_example replaces all sparse features; it goes with no 'features'");
+  return Status::ok();
 }
+
+namespace {
+
+// Whether the keys of a slot or feature have values: their own, or those of what they are made of.
+bool has_values(const DataOptions& options, const std::string& name) {
+  for (const SlotOptions& slot : options.slots)
+    if (slot.name == name) return slot.values;
+  for (const FeatureOptions& feature : options.features)
+    if (feature.name == name && !find_feature(feature.op)->reads_numbers)
+      return std::any_of(feature.of.begin(), feature.of.end(),
+                         [&](const std::string& source) { return has_values(options, source); });
+  return false;
+}
+
+}  // namespace
 
 Features features_of(const DataOptions& options) {
   Features out;
   out.labels = options.labels;
-  if (options.format == "feasign") {
-    out.dense = static_cast<uint32_t>(options.dense.size());
-    out.weights = options.weights;
-    for (const SlotOptions& slot : options.slots) out.slot_names.push_back(slot.name);
-    out.many_keys = !options.key_per_example;
-  } else {
-    out.dense = kCriteoDense;
-    for (uint32_t s = 1; s <= kCriteoSlots; ++s) out.slot_names.push_back(fmt::format("C{}", s));
+  out.weights = options.weights;
+  out.many_keys = options.format == "feasign" && !options.key_per_example;
+  out.dense = static_cast<uint32_t>(raw_numbers(options).size());
+  std::vector<std::string> names = raw_slots(options);
+  for (const FeatureOptions& feature : options.features) {
+    const FeatureDef* def = find_feature(feature.op);
+    if (def != nullptr && def->makes_numbers)
+      ++out.dense;
+    else
+      names.push_back(feature.name);
   }
-  if (options.key_per_example) out.slot_names = {"example"};
+  if (options.key_per_example) names = {"example"};
+  for (const std::string& name : names) {
+    if (std::find(options.hidden.begin(), options.hidden.end(), name) != options.hidden.end())
+      continue;
+    out.slot_names.push_back(name);
+    out.values = out.values || (!options.key_per_example && has_values(options, name));
+  }
   out.slots = static_cast<uint32_t>(out.slot_names.size());
   return out;
 }

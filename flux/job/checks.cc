@@ -92,6 +92,7 @@ std::vector<const YamlNode*> layer_lists(const YamlNode& root) {
 }
 
 void check_data(const YamlNode& root, const Job& job, Problems* problems) {
+  if (!problems->empty()) return;  // of features that cannot be
   const Status status = check_data_options(job.data);
   if (status.is_ok()) return;
   const YamlEntry* data = root.find("data");
@@ -215,7 +216,9 @@ void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
         *tables, "table", [&](size_t i) { return job.tables[i].name; }, problems);
   }
   check_table_uses(root, job, problems);
+  check_features(root, job, problems);
   check_data(root, job, problems);
+  check_slot_groups(root, &job, problems);
   check_optimizers(root, job, problems);
   check_lr_schedule_uses(root, job, problems);
   check_stop(root, job, problems);

@@ -86,7 +86,11 @@ ModelInputs model_inputs(const Job& job, const Features& features) {
   inputs.many_keys = features.many_keys;
   inputs.labels = features.labels;
   inputs.weights = features.weights;
-  for (const TableOptions& table : job.tables) inputs.tables[table.name] = table.dim;
+  inputs.values = features.values;
+  for (const TableOptions& table : job.tables) {
+    inputs.tables[table.name] = table.dim;
+    if (!table.slots.empty()) inputs.table_slots[table.name] = table.slots;
+  }
   return inputs;
 }
 

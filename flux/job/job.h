@@ -52,7 +52,10 @@ struct Job {
   uint32_t epochs = 1;            // per pass
   std::vector<PhaseSpec> phases;  // empty: the network is `layers`, with `dense_optimizer`
 
-  uint32_t shards = 0;  // virtual shards per table; 0: default
+  uint32_t shards = 0;  // virtual shards in all; 0: default
+  // Slots that are in the same tables make a group of keys (api/model_shape.h).
+  uint32_t key_groups = 1;
+  std::vector<uint8_t> slot_groups;  // by slot of the model, from 0; empty: one group
   std::vector<TableOptions> tables;
   OptimizerOptions dense_optimizer{.rule = "adam", .lr = 0.001F};
   std::vector<NodeSpec> layers;  // with origins

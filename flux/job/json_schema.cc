@@ -50,6 +50,10 @@ Json value_schema(const ValueSpec& spec) {
       return {{"type", "boolean"}};
     case ValueSpec::Type::kText:
       return text_schema(spec);
+    case ValueSpec::Type::kNumbers:
+      out = {{"type", "array"}, {"items", {{"type", "number"}}}};
+      if (spec.items_min > 0) out["minItems"] = spec.items_min;
+      return out;
     case ValueSpec::Type::kTexts:
       break;
   }

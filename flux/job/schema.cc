@@ -26,6 +26,14 @@ Section make_table_section() {
        "init_scale", [](T & t) -> auto& { return t.init_scale; },
        "Bound of the uniform first values.")
       .between(0, 100);
+  s.value<T>(
+       "slots", [](T & t) -> auto& { return t.slots; },
+       "Slots whose keys have rows here. Tables name the same slots or different ones; a slot that "
+       "no table has is not given to the model.")
+      .a_name()
+      .not_empty()
+      .tried_as({"of", "features", "slot"})
+      .defaults_to("all");
   s.map<T>(
       "optimizer", &optimizer_section(), [](T & t) -> auto& { return t.optimizer; },
       "How rows are updated.");
@@ -47,85 +55,6 @@ Section make_pass_section() {
       .not_empty()
       .needed()
       .tried_as({"files", "data", "path", "paths"});
-  return s;
-}
-
-Section make_slot_section() {
-  using S = SlotOptions;
-  Section s;
-  s.doc = "A sparse feature: any number of keys in each line, written NAME:KEY.";
-  s.value<S>(
-       "name", [](S & o) -> auto& { return o.name; }, "Name, as the lines write it.")
-      .a_name()
-      .needed();
-  s.value<S>(
-       "keys", [](S & o) -> auto& { return o.keys; },
-       "Slots with the same word here share their keys, and so their rows.")
-      .a_name()
-      .tried_as({"shared", "share", "space"})
-      .defaults_to("the slot's name");
-  return s;
-}
-
-Section make_data_section() {
-  using D = JobDraft;
-  Section s;
-  s.doc = "What is read and how it is cut into batches.";
-  s.value<D>(
-       "format", [](D & d) -> auto& { return d.job.data.format; }, "Format of the files.")
-      .one_of({"criteo_tsv", "feasign"});
-  static const Section slot = make_slot_section();
-  s.list<D>(
-       "slots", &slot, [](D & d) -> auto& { return d.job.data.slots; },
-       "feasign: the sparse features of the lines.")
-      .defaults_to("none");
-  s.value<D>(
-       "dense", [](D & d) -> auto& { return d.job.data.dense; },
-       "feasign: names of the dense features (numbers) of the lines.")
-      .a_name()
-      .tried_as({"floats", "dense_slots", "numbers"})
-      .defaults_to("none");
-  s.value<D>(
-       "labels", [](D & d) -> auto& { return d.job.data.labels; },
-       "feasign: names of the labels, in the order of the line; layers use them as inputs.")
-      .a_name()
-      .not_empty()
-      .tried_as({"label", "targets", "tasks"});
-  s.value<D>(
-      "weights", [](D & d) -> auto& { return d.job.data.weights; },
-      "feasign: whether examples have weights (w=); layers use them as the input `weight`.");
-  s.value<D>(
-       "group", [](D & d) -> auto& { return d.job.data.group; },
-       "feasign: slot whose first key says whose example it is, for metrics by group; sid: the "
-       "session of the line.")
-      .defaults_to("none");
-  s.value<D>(
-       "train", [](D & d) -> auto& { return d.train; },
-       "Files to train on, as one pass; globs (*, ?, [..]) are expanded. Relative paths "
-       "start at the current folder. Give this or `passes`.")
-      .not_empty()
-      .tried_as({"files", "path", "paths", "training", "train_files"})
-      .defaults_to("none");
-  s.value<D>(
-       "test", [](D & d) -> auto& { return d.job.test; },
-       "Files to evaluate on after each pass; globs as in `train`.")
-      .tried_as({"eval", "validation", "valid", "test_files"})
-      .defaults_to("none: no evaluation");
-  s.value<D>(
-       "batch", [](D & d) -> auto& { return d.job.data.batch_size; }, "Examples per batch.")
-      .between(1, 1'000'000)
-      .tried_as({"batch_size", "minibatch"});
-  s.value<D>(
-      "shuffle", [](D & d) -> auto& { return d.job.data.shuffle; },
-      "Whether records are shuffled, within their block, anew in each epoch.");
-  s.value<D>(
-       "dense_transform", [](D & d) -> auto& { return d.job.data.dense_transform; },
-       "Applied to each dense feature; log1p is log(1 + max(x, 0)).")
-      .one_of({"log1p", "none"});
-  s.value<D>(
-      "key_per_example", [](D & d) -> auto& { return d.job.data.key_per_example; },
-      "Replaces the sparse features of each example by one key, its record number: the "
-      "counting model.");
   return s;
 }
 
@@ -268,7 +197,8 @@ void add_schedule_fields(Section* s) {
       .defaults_to("one: model");
   s->value<D>(
        "shards", [](D & d) -> auto& { return d.job.shards; },
-       "Virtual shards per table; 0: chosen by flux.")
+       "Virtual shards; all tables are cut alike, and groups of slots share them out. 0: chosen by "
+       "flux.")
       .between(0, 65'536);
 }
 
@@ -311,7 +241,6 @@ void add_traffic_fields(Section* s) {
 
 Section make_job_section() {
   using D = JobDraft;
-  static const Section data = make_data_section();
   static const Section table = make_table_section();
   static const Section model = make_model_section();
   static const Section checkpoint = make_checkpoint_section();
@@ -322,7 +251,7 @@ Section make_job_section() {
   Section s;
   s.doc = "A training job.";
   add_run_fields(&s);
-  s.map<D>("data", &data, whole, "What is read.");
+  s.map<D>("data", &data_section(), whole, "What is read.");
   add_schedule_fields(&s);
   s.list<D>(
        "tables", &table, [](D & d) -> auto& { return d.job.tables; }, "Sparse tables.")
@@ -364,13 +293,6 @@ Section make_job_section() {
 const Section& job_section() {
   static const Section section = make_job_section();
   return section;
-}
-
-std::vector<std::string> model_sources(const DataOptions& data) {
-  std::vector<std::string> sources = {"dense"};
-  sources.insert(sources.end(), data.labels.begin(), data.labels.end());
-  if (data.weights) sources.emplace_back("weight");
-  return sources;
 }
 
 }  // namespace flux

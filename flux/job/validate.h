@@ -21,6 +21,11 @@ void read_section(const YamlNode& map, const Section& section, const SectionObje
 // Fills in the defaults that depend on other fields. Only after read_section().
 void check_job(const YamlNode& root, JobDraft* draft, Problems* problems);
 
+// data.features: what no single field can say.
+void check_features(const YamlNode& root, const Job& job, Problems* problems);
+// Which slots are in which tables: fills in the groups, and hides the slots that are in none.
+void check_slot_groups(const YamlNode& root, Job* job, Problems* problems);
+
 // "unknown field 'x', did you mean 'y'?" at the entry.
 void add_unknown_field(const YamlEntry& entry, const std::vector<std::string>& names,
                        const std::vector<std::pair<std::string, std::string>>& also,

@@ -203,10 +203,10 @@ class CoordinatorProcess {
                                           &real_files(), reach, events_.get());
     events_->console()->watch([this] { return master_->status(); },
                               [this] { return master_->progressive(); });
-    events_->say(fmt::format(
-        "job {}: {} tables, {} dense parameters, {}, {} server{}, {} worker{}", job.name,
-        job.tables.size(), with_commas(role_.layout.shape.parameters), job.mode, servers(),
-        servers() == 1 ? "" : "s", arguments_.workers, arguments_.workers == 1 ? "" : "s"));
+    events_->say(fmt::format("job {}: {}, {}, {}, {}, {}", job.name,
+                             counted(job.tables.size(), "table"),
+                             counted(role_.layout.shape.parameters, "dense parameter"), job.mode,
+                             counted(servers(), "server"), counted(arguments_.workers, "worker")));
     if (job.replicas > servers())
       events_->say(fmt::format(
           "warning: replicas: {}, but there is no second server: shards have no backup until "

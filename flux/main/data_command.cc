@@ -80,6 +80,7 @@ int gen_feasign_command(const GenArguments& arguments) {
   for (const FeasignGenReport::Label& label : made.value().labels)
     fmt::print("  {}: {:.4f} are 1, AUC of the hidden truth {:.4f}\n", label.name, label.share,
                label.oracle_auc);
+  fmt::print("a job reads it with\n{}", made.value().yaml);
   return 0;
 }
 

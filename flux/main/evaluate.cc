@@ -19,8 +19,8 @@ PredictorOptions options_of(const SavedModel& model, uint32_t phase) {
   options.phase = phase;
   options.net = {model.precision, model.role.job.data.batch_size};
   options.threads = model.threads;
-  options.sparse_shards = model.server->sparse_shards();
-  options.all_shards = model.server->shard_count();
+  options.shape = model.server->shape();
+  options.slot_groups = model.role.job.slot_groups;
   options.incarnation = model.incarnation;
   options.slices = slice_slots(model.role.job);
   return options;

@@ -23,7 +23,16 @@ struct IdGrowth {
   double power() const;                         // of growth, 0 (no new ids) to 1 (all new)
   uint64_t at(uint64_t examples_in_all) const;  // extrapolated
 };
-Result<IdGrowth> count_ids(const std::string& file, const DataOptions& data);
+struct IdCounts {
+  IdGrowth all;
+  std::vector<IdGrowth> groups;  // by group of keys, where there are several
+
+  // Of the keys that have rows in a table.
+  const IdGrowth& of(const TableOptions& table) const {
+    return table.group == 0 ? all : groups[table.group - 1];
+  }
+};
+Result<IdCounts> count_ids(const std::string& file, const Job& job);
 
 struct Forecast {
   std::string job;
@@ -45,7 +54,7 @@ struct Forecast {
   uint32_t threads = 0;
 };
 
-Forecast forecast(const RoleJob& role, size_t files, const Trial& trial, const IdGrowth& ids);
+Forecast forecast(const RoleJob& role, size_t files, const Trial& trial, const IdCounts& ids);
 std::string forecast_text(const Forecast& forecast);
 
 }  // namespace flux

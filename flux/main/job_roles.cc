@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "flux/base/text.h"
+#include "flux/data/feature_check.h"
 
 namespace flux {
 namespace {
@@ -24,6 +25,9 @@ Status order_tables(RoleJob* role) {
       return invalid("{}: table '{}' is not used by any layer; remove it or use it", role->job.path,
                      table.name);
   role->job.tables = std::move(ordered);
+  role->layout.shape.groups = role->job.key_groups;
+  for (const TableOptions& table : role->job.tables)
+    if (role->job.key_groups > 1) role->layout.shape.table_groups.push_back(table.group);
   return Status::ok();
 }
 
@@ -131,6 +135,7 @@ std::map<std::string, std::string> describe_model(const RoleJob& role) {
   model["data.format"] = job.data.format;
   model["data.dense_transform"] = job.data.dense_transform;
   model["data.key_per_example"] = job.data.key_per_example ? "true" : "false";
+  for (const auto& [name, text] : describe_features(job.data)) model["data." + name] = text;
   model["dense_optimizer.rule"] = job.dense_optimizer.rule;
   const std::vector<DenseRange> ranges = dense_ranges(job, role.graphs);
   const bool one_rule = std::all_of(ranges.begin(), ranges.end(), [&](const DenseRange& range) {
@@ -143,6 +148,7 @@ std::map<std::string, std::string> describe_model(const RoleJob& role) {
     model[prefix + "init"] = table.init;
     model[prefix + "init_scale"] = fmt::format("{}", table.init_scale);
     model[prefix + "optimizer.rule"] = table.optimizer.rule;
+    if (!table.slots.empty()) model[prefix + "slots"] = join(table.slots, ",");
   }
   for (size_t g = 0; g < role.graphs.size(); ++g) {
     const std::string prefix =
@@ -195,7 +201,8 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   plan.stop = job.stop;
   plan.slice_values = job.slice_values;
   const Features features = features_of(job.data);
-  plan.slots = features.many_keys ? 0 : features.slots;
+  // Where rows cannot tell how many examples they saw, dense shards do.
+  plan.slots = features.many_keys || job.key_groups > 1 ? 0 : features.slots;
   const std::vector<PhaseShape>& phases = role.layout.shape.phases;
   if (!phases.empty())
     plan.counted_phases = static_cast<uint32_t>(std::count_if(
@@ -241,6 +248,7 @@ Result<ServerOptions> server_options(const RoleJob& role, uint64_t incarnation, 
   ServerOptions options;
   options.shards = role.sparse_shards;
   options.tables = role.job.tables;
+  options.groups = role.job.key_groups;
   options.dense_optimizer = role.job.dense_optimizer;
   options.dense_ranges = dense_ranges(role.job, role.graphs);
   options.parameters = role.layout.shape.parameters;

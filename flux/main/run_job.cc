@@ -35,9 +35,10 @@ class EmbeddedRun {
     FLUX_ASSIGN_OR_RETURN(precision_, choose_precision(job.precision));
     threads_ = worker_threads(job, -1);
     FLUX_RETURN_IF_ERROR(make_master());
-    console_->say(fmt::format("job {}: {} tables, {} dense parameters, {} threads, {}", job.name,
-                              job.tables.size(), with_commas(role_.layout.shape.parameters),
-                              threads_, precision_name(precision_)));
+    console_->say(fmt::format("job {}: {}, {}, {}, {}", job.name,
+                              counted(job.tables.size(), "table"),
+                              counted(role_.layout.shape.parameters, "dense parameter"),
+                              counted(threads_, "thread"), precision_name(precision_)));
     master_->start();
     ServerJoin server;
     server.name = "server-0";

@@ -36,7 +36,7 @@ Status dry_run(const Job& job) {
   FLUX_ASSIGN_OR_RETURN(const auto files, training_files(job));
   FLUX_ASSIGN_OR_RETURN(const Trial trial, run_trial(job, kForecastBatches, install_stop_signal()));
   FLUX_RETURN_IF_ERROR(check_trial(trial));
-  FLUX_ASSIGN_OR_RETURN(const IdGrowth ids, count_ids(trial.text, job.data));
+  FLUX_ASSIGN_OR_RETURN(const IdCounts ids, count_ids(trial.text, job));
   fmt::print("{}", forecast_text(forecast(role, files.size(), trial, ids)));
   return Status::ok();
 }
@@ -45,10 +45,11 @@ Status smoke(const Job& job, uint64_t batches) {
   FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(job));
   const std::vector<std::string> phases = phase_names(job);
   for (size_t p = 0; p < phases.size(); ++p)
-    fmt::print("good: {}; {} nodes, {} dense parameters, {} tables\n",
+    fmt::print("good: {}; {} nodes, {}, {}\n",
                phases.size() == 1 ? "the job file" : "phase " + phases[p],
-               role.graphs[p]->nodes().size(), with_commas(role.graphs[p]->parameter_count()),
-               role.graphs[p]->tables().size());
+               role.graphs[p]->nodes().size(),
+               counted(role.graphs[p]->parameter_count(), "dense parameter"),
+               counted(role.graphs[p]->tables().size(), "table"));
   std::fflush(stdout);
   FLUX_ASSIGN_OR_RETURN(const Trial trial, run_trial(job, batches, install_stop_signal()));
   FLUX_RETURN_IF_ERROR(check_trial(trial));

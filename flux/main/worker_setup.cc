@@ -28,6 +28,7 @@ Result<WorkerSetup> make_worker_setup(const RoleJob& role, const JoinReply& repl
   if (job.phases.size() > 1) setup.lane.phases = phase_names(job);
   setup.lane.client.incarnation = reply.incarnation;
   setup.lane.client.shape = role.layout.shape;
+  setup.lane.slot_groups = job.slot_groups;
   setup.lane.client.session.pushes_max = job.push_in_flight;
   for (uint32_t i = 0; i < lanes; ++i) {
     LaneSetup& lane = setup.lanes.emplace_back();

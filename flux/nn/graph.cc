@@ -104,8 +104,11 @@ uint64_t Graph::hash() const {
   text += fmt::format("slots={} dense={}\n", inputs().slots, inputs().dense);
   if (!inputs().slot_names.empty() || inputs().many_keys)
     text += fmt::format("slots={} many={}\n", join(inputs().slot_names, ","), inputs().many_keys);
+  if (inputs().values) text += "values\n";
   for (const std::string& table : tables())
     text += fmt::format("{}={}\n", table, inputs().tables.at(table));
+  for (const auto& [table, slots] : inputs().table_slots)
+    text += fmt::format("{} of {}\n", table, join(slots, ","));
   for (const Parameter& p : parameters()) text += settings_text(p);
   return hash_bytes(text);
 }
@@ -274,10 +277,11 @@ void GraphBuilder::Impl::find_heads() const {
   }
 }
 
-// Rows of data with any number of keys cannot tell how many examples they saw; the shard of a dense
-// parameter can.
+// Rows of data with any number of keys, or of some slots only, cannot tell how many examples they
+// saw; the shard of a dense parameter can.
 void GraphBuilder::Impl::add_counter_if() const {
-  if (!g().inputs.many_keys || g().parameter_count > 0) return;
+  if (g().parameter_count > 0) return;
+  if (!g().inputs.many_keys && g().inputs.table_slots.empty()) return;
   Parameter counter;
   counter.name = "examples.counter";
   counter.shape = {1};

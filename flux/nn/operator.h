@@ -143,6 +143,7 @@ struct ReferenceCall {
   const double* rows = nullptr;        // of the node's table
   const uint32_t* index = nullptr;     // TableInput::index
   const uint32_t* begin = nullptr;     // NetInput::begin
+  const float* values = nullptr;       // NetInput::values
   double* output = nullptr;            // [batch][node.width]
   double* predictions = nullptr;       // of a loss: [batch]
   uint64_t noise = 0;                  // NetInput::noise

@@ -7,7 +7,8 @@ PourBatch::PourBatch(Replicator* replicator, size_t tables, uint32_t sparse_shar
     : replicator_(replicator),
       tables_(tables),
       sparse_shards_(sparse_shards),
-      all_shards_(all_shards) {}
+      all_shards_(all_shards),
+      merger_(tables) {}
 
 PourBatch::Group* PourBatch::group(const PushClaim& claim, Weight weight, ShardId shard) {
   for (Group& known : groups_)

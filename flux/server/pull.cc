@@ -40,11 +40,11 @@ Status Server::pull_one(const PullRequest& request, ShardId id, TimeNs now) cons
   const uint32_t begin = request.keys.begin[id];
   const uint32_t n = request.keys.begin[id + 1] - begin;
   if (n == 0) return Status::ok();
-  const PhaseView phase = shape_.phase(request.phase);
+  const std::vector<uint32_t>& width = widths(request.phase, id);
   for (size_t t = 0; t < slot.rows.tables.size(); ++t)
-    if (phase.has_table(t))
+    if (width[t] > 0)
       slot.rows.tables[t].pull({request.keys.keys + begin, n},
-                               request.tables[t] + static_cast<size_t>(begin) * dims_[t]);
+                               request.tables[t] + row_at(request.keys, t, begin));
   return Status::ok();
 }
 

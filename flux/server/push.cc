@@ -19,13 +19,13 @@ void Server::apply_rows(ShardSlot* slot, const PushRequest& request, ShardId id)
       slot->rows.dense->push(gradient, request.examples, request.lr_scale);
     return;
   }
-  const PhaseView phase = shape_.phase(phase_of(request));
   const uint32_t begin = request.keys.begin[id];
   const uint32_t n = request.keys.begin[id + 1] - begin;
+  const std::vector<uint32_t>& width = widths(phase_of(request), id);
   for (size_t t = 0; t < slot->rows.tables.size() && n > 0; ++t)
-    if (phase.has_table(t))
+    if (width[t] > 0)
       slot->rows.tables[t].push({request.keys.keys + begin, n},
-                                request.tables[t] + static_cast<size_t>(begin) * dims_[t],
+                                request.tables[t] + row_at(request.keys, t, begin),
                                 request.counts + begin, request.lr_scale);
 }
 

@@ -21,8 +21,9 @@ bool Server::keys_are_good(const ShardedKeys& keys, ShardId shard) const {
   if (!range_is_good(keys, shard)) return false;
   if (keys.limit == ShardedKeys::kTrusted) return true;
   bool good = true;
+  const uint32_t group = shape_.group_of(shard);
   for (uint32_t i = keys.begin[shard]; i < keys.begin[shard + 1]; ++i)
-    good &= shard_of(keys.keys[i], options_.shards) == shard;
+    good &= shape_.shard_of_key(keys.keys[i], group) == shard;
   return good;
 }
 
@@ -50,8 +51,8 @@ bool Server::gradient_is_good(const PushRequest& request, ShardId id) const {
     return !phase.has_dense(id - options_.shards) || dense_of(request, id) != nullptr;
   if (!keys_are_good(request.keys, id)) return false;
   if (request.keys.begin[id] == request.keys.begin[id + 1]) return true;
-  if (request.counts == nullptr || request.tables.size() != dims_.size()) return false;
-  for (size_t t = 0; t < dims_.size(); ++t)
+  if (request.counts == nullptr || request.tables.size() != shape_.dims.size()) return false;
+  for (size_t t = 0; t < phase.dims.size(); ++t)
     if (request.tables[t] == nullptr && phase.has_table(t)) return false;
   return true;
 }
@@ -60,7 +61,7 @@ uint64_t Server::gradient_bytes(const PushRequest& request, ShardId id) const {
   if (request.claim.verdict != Verdict::kApplied) return 0;
   if (is_dense(id)) return dense_of(request, id) == nullptr ? 0 : dense_size(id) * sizeof(float);
   uint64_t row = sizeof(Key) + sizeof(uint32_t);
-  for (const uint32_t dim : shape_.phase(phase_of(request)).dims) row += dim * sizeof(float);
+  for (const uint32_t width : widths(phase_of(request), id)) row += width * sizeof(float);
   return (request.keys.begin[id + 1] - request.keys.begin[id]) * row;
 }
 
@@ -76,11 +77,11 @@ uint64_t Server::payload_hash(const PushRequest& request, ShardId id) const {
   if (n == 0) return 0;
   uint64_t h = hash_bytes(request.keys.keys + begin, n * sizeof(uint64_t));
   h = hash_bytes(request.counts + begin, n * sizeof(uint32_t), h);
-  const PhaseView phase = shape_.phase(phase_of(request));
-  for (size_t t = 0; t < dims_.size(); ++t)
-    if (phase.has_table(t))
-      h = hash_bytes(request.tables[t] + static_cast<size_t>(begin) * dims_[t],
-                     static_cast<size_t>(n) * dims_[t] * sizeof(float), h);
+  const std::vector<uint32_t>& width = widths(phase_of(request), id);
+  for (size_t t = 0; t < width.size(); ++t)
+    if (width[t] > 0)
+      h = hash_bytes(request.tables[t] + row_at(request.keys, t, begin),
+                     static_cast<size_t>(n) * width[t] * sizeof(float), h);
   return with_lr_scale(h, request.lr_scale);
 }
 
@@ -106,9 +107,12 @@ PushRequest Server::with_memory(const PushRequest& request) const {
     const size_t n = std::min(own->begin.back(), request.keys.limit);
     if (request.keys.keys != nullptr) own->keys.assign(request.keys.keys, request.keys.keys + n);
     if (request.counts != nullptr) own->counts.assign(request.counts, request.counts + n);
+    const PhaseView phase = shape_.phase(phase_of(request));
     for (size_t t = 0; t < request.tables.size(); ++t) {
-      const float* from = request.tables[t];
-      own->tables.emplace_back(from, from == nullptr ? from : from + n * dims_[t]);
+      const float* from = phase.has_table(t) ? request.tables[t] : nullptr;
+      const size_t last = std::min<size_t>(own->begin[shape_.table_shards(t).end], n);
+      const size_t floats = row_at(request.keys, t, static_cast<uint32_t>(last));
+      own->tables.emplace_back(from, from == nullptr ? from : from + floats);
       own->table_list.push_back(own->tables.back().data());
     }
     copy.keys.begin = own->begin.data();
@@ -147,12 +151,12 @@ Status Server::check_pull(const PullRequest& request) const {
     if (is_dense(id)) continue;
     if (!range_is_good(request.keys, id)) return invalid("pull of shard {}: bad keys", id);
     if (request.keys.begin[id] == request.keys.begin[id + 1]) continue;
-    bool tables_are_good = request.tables.size() == dims_.size();
-    for (size_t t = 0; tables_are_good && t < dims_.size(); ++t)
+    bool tables_are_good = request.tables.size() == shape_.dims.size();
+    for (size_t t = 0; tables_are_good && t < phase.dims.size(); ++t)
       tables_are_good = request.tables[t] != nullptr || !phase.has_table(t);
     if (!tables_are_good)
       return invalid("pull of shard {}: rows of {} tables, the job has {}", id,
-                     request.tables.size(), dims_.size());
+                     request.tables.size(), shape_.dims.size());
   }
   return Status::ok();
 }

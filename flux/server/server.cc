@@ -31,12 +31,6 @@ ServerOptions with_defaults(ServerOptions options) {
   return options;
 }
 
-ModelShape shape_of(const ServerOptions& options) {
-  ModelShape shape{options.shards, {}, options.parameters, options.phases};
-  for (const TableOptions& table : options.tables) shape.dims.push_back(table.dim);
-  return shape;
-}
-
 Result<std::shared_ptr<const DenseRules>> make_dense_rules(const ServerOptions& options) {
   FLUX_RETURN_IF_ERROR(check_optimizer_options(options.dense_optimizer));
   std::vector<DenseRange> ranges = options.dense_ranges;
@@ -45,6 +39,15 @@ Result<std::shared_ptr<const DenseRules>> make_dense_rules(const ServerOptions& 
   if (rules->size() != options.parameters)
     return invalid("dense rules for {} parameters of {}", rules->size(), options.parameters);
   return rules;
+}
+
+ModelShape shape_of(const ServerOptions& options) {
+  ModelShape shape{options.shards, {}, options.parameters, options.groups, {}, options.phases};
+  for (const TableOptions& table : options.tables) {
+    shape.dims.push_back(table.dim);
+    if (options.groups > 1) shape.table_groups.push_back(table.group);
+  }
+  return shape;
 }
 
 }  // namespace
@@ -62,6 +65,13 @@ Status Server::check_options(const ServerOptions& options) {
     return invalid("phases with {} dense parameters of {}", parameters, options.parameters);
   if (options.shards < 1 || options.shards > 65536)
     return invalid("shards: {} is not between 1 and 65536", options.shards);
+  if (options.groups < 1 || options.groups > std::min(options.shards, 256U))
+    return invalid("{} groups of keys over {} shards; each needs one", options.groups,
+                   options.shards);
+  for (const TableOptions& table : options.tables)
+    if (table.group > options.groups)
+      return invalid("table '{}' is of group {}, there are {}", table.name, table.group,
+                     options.groups);
   if (!options.places) return Status::ok();
   const uint64_t total = shape_of(options).all_shards();
   const std::vector<ShardAssignment>& places = options.places->shards;
@@ -101,9 +111,11 @@ Result<std::shared_ptr<Server>> Server::create(const ServerOptions& options) {
   for (const TableOptions& table : options.tables) {
     FLUX_ASSIGN_OR_RETURN(auto rule, make_optimizer(table.optimizer));
     server->table_rules_.push_back(std::move(rule));
-    server->dims_.push_back(table.dim);
     server->arenas_.push_back(make_row_arena(table));
   }
+  for (uint32_t p = 0; p < std::max<size_t>(1, options.phases.size()); ++p)
+    for (uint32_t g = 0; g < options.groups; ++g)
+      server->widths_.push_back(server->shape_.widths(p, g));
   FLUX_ASSIGN_OR_RETURN(server->dense_rules_, make_dense_rules(options));
   server->replicator_.set_book(std::shared_ptr<FollowerBook>(server, server.get()));
   server->heard_coordinator();

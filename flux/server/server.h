@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "flux/api/dense_shards.h"
 #include "flux/api/model_shape.h"
 #include "flux/api/replica_port.h"
 #include "flux/api/saved_shard.h"
@@ -47,6 +48,7 @@ inline uint64_t with_lr_scale(uint64_t hash, float scale) {
 struct ServerOptions {
   uint32_t shards = 256;  // sparse shards, 1..65536
   std::vector<TableOptions> tables;
+  uint32_t groups = 1;                  // of keys; TableOptions::group says whose rows a table has
   uint64_t parameters = 0;              // floats in the flat dense vector
   std::vector<PhaseShape> phases = {};  // see api/model_shape.h
   // How they are updated: `dense_ranges`, or all by one rule if there are none.
@@ -197,6 +199,14 @@ class Server final : public ServerPort,
   uint64_t dense_size(ShardId id) const { return dense_begin(id + 1) - dense_begin(id); }
   ShardRows make_rows(ShardId id) const;  // in the initial state
   bool is_dense(ShardId id) const { return id >= options_.shards; }
+  // By table: floats per row in this sparse shard that a phase has; 0: none there.
+  const std::vector<uint32_t>& widths(uint32_t phase, ShardId id) const {
+    return widths_[(shape_.phases.empty() ? 0 : phase) * shape_.groups + shape_.group_of(id)];
+  }
+  // Where the row of the key at this position begins, in what a request has of table t.
+  size_t row_at(const ShardedKeys& keys, size_t t, uint32_t position) const {
+    return size_t{position - keys.begin[shape_.table_shards(t).begin]} * shape_.dims[t];
+  }
   bool is_serving(const ShardSlot& slot, TimeNs now) const;  // the slot's lock is held
   void give_up_waits();
   void tick();
@@ -321,7 +331,7 @@ class Server final : public ServerPort,
   std::vector<std::unique_ptr<const Optimizer>> table_rules_;
   std::shared_ptr<const DenseRules> dense_rules_;
   std::vector<std::shared_ptr<RowArena>> arenas_;
-  std::vector<uint32_t> dims_;
+  std::vector<std::vector<uint32_t>> widths_;  // by phase and group: ModelShape::widths()
   std::vector<float> initial_dense_;
   mutable std::vector<std::unique_ptr<ShardSlot>> slots_;  // by ShardId
   Replicator replicator_;

@@ -21,7 +21,6 @@ void scale(float* out, const float* values, size_t n, float weight) {
 
 void SyncMerger::begin_rows(size_t keys_max, std::span<const uint32_t> dims) {
   dims_ = dims;
-  tables_.resize(dims.size());
   keys_.clear();
   counts_.clear();
   for (size_t t = 0; t < dims_.size(); ++t)
@@ -42,7 +41,7 @@ uint32_t SyncMerger::find_or_add(Key key, bool* added) {
 }
 
 void SyncMerger::add_rows(std::span<const Key> keys, const uint32_t* counts,
-                          std::span<const float* const> tables, size_t first, float weight) {
+                          std::span<const float* const> rows, float weight) {
   for (size_t i = 0; i < keys.size(); ++i) {
     bool added = false;
     const uint32_t at = find_or_add(keys[i], &added);
@@ -50,7 +49,7 @@ void SyncMerger::add_rows(std::span<const Key> keys, const uint32_t* counts,
     for (size_t t = 0; t < dims_.size(); ++t) {
       if (dims_[t] == 0) continue;
       float* sum = tables_[t].data() + size_t{at} * dims_[t];
-      const float* row = tables[t] + (first + i) * dims_[t];
+      const float* row = rows[t] + i * dims_[t];
       if (added) {
         scale(sum, row, dims_[t], weight);
       } else {

@@ -20,10 +20,12 @@ std::string row_text(const Computed& batch, const std::vector<Buffer<float>>& ta
   const ShardedKeys keys = batch.work->plan.sharded();
   for (size_t t = 0; t < batch.tables.size(); ++t) {
     const Buffer<float>& table = tables[batch.tables[t]];
-    const size_t bad = first_not_finite(table.data(), table.size());
-    if (bad == table.size()) continue;
     const std::string& name = batch.graph->tables()[t];
     const size_t dim = batch.graph->inputs().tables.at(name);
+    // Before it are no rows of this table.
+    const size_t first = batch.work->first_rows[batch.tables[t]] * dim;
+    const size_t bad = first + first_not_finite(table.data() + first, table.size() - first);
+    if (bad == table.size()) continue;
     return fmt::format("table {} is {} at key {}", name, float_text(table[bad]),
                        keys.keys[bad / dim]);
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "flux/base/hash.h"
+#include "flux/worker/key_groups.h"
 #include "flux/worker/scored.h"
 
 namespace flux {
@@ -26,12 +27,12 @@ Lane::Lane(LaneOptions options, Executor* executor, std::vector<std::unique_ptr<
       no_keys_(options_.client.shape.sparse_shards + 1, 0),
       last_ns_(executor->now_ns()) {
   ModelLayout layout = model_layout(graphs_of(nets), options_.client.shape.sparse_shards);
+  options_.client = with_model(options_.client, graphs_of(nets));
   size_t heads = 0;
   for (size_t p = 0; p < nets.size(); ++p) {
     heads = std::max(heads, nets[p]->graph().heads().size());
     nets_.push_back({std::move(nets[p]), std::move(layout.table_of[p]), nullptr, 0});
   }
-  options_.client.shape = std::move(layout.shape);
   for (const SliceSlot& slot : options_.slices) progress_.metrics = ProgressiveSet(slot.values_max);
   predictions_.resize_discard(options_.batch_max * heads);
   host_->index = options_.index;
@@ -82,8 +83,7 @@ PhaseView Lane::shape_of(const BatchWork& work) const {
 }
 
 BatchWorkPtr Lane::free_work() {
-  const ModelShape& shape = options_.client.shape;
-  if (free_.empty()) return std::make_shared<BatchWork>(shape.sparse_shards, shape.dims.size());
+  if (free_.empty()) return std::make_shared<BatchWork>(options_.client.shape);
   BatchWorkPtr work = std::move(free_.back());
   free_.pop_back();
   return work;
@@ -145,8 +145,9 @@ bool Lane::prepare() {
     return true;
   }
   spend(Stage::kRead);
-  work->plan.build(work->batch.keys);
-  work->size_for(shape_of(*work));
+  find_key_groups(work->batch, options_.slot_groups, &work->groups);
+  work->plan.build(work->batch.keys, work->groups);
+  work->size_for(options_.client.shape, phase_of(*work));
   work->stage = BatchWork::Stage::kPlanned;
   queue_.push_back(std::move(work));
   spend(Stage::kPlan);
@@ -242,6 +243,7 @@ void Lane::fill_input(BatchWork* work) {
   input_.labels = work->batch.labels.data();
   input_.dense = work->batch.dense_values.data();
   input_.begin = work->batch.begin.empty() ? nullptr : work->batch.begin.data();
+  input_.values = work->batch.values.empty() ? nullptr : work->batch.values.data();
   input_.weights = work->batch.weights.empty() ? nullptr : work->batch.weights.data();
   input_.noise = noise_of(work->item.id);
   input_.tables.clear();
@@ -249,7 +251,8 @@ void Lane::fill_input(BatchWork* work) {
   gradients_.tables.clear();
   const PhaseNet& of = net_of(*work);
   for (const uint32_t t : of.tables) {
-    input_.tables.push_back({work->rows[t].data(), work->plan.unique(), work->plan.index().data()});
+    input_.tables.push_back(
+        {work->rows[t].data(), work->last_rows[t], work->first_rows[t], work->plan.index().data()});
     gradients_.tables.push_back(work->row_gradients[t].data());
   }
   if (of.newest_dense) of.net->set_parameters(of.newest_dense->data());

@@ -42,6 +42,8 @@ ModelLayout model_layout(std::span<const Graph* const> graphs, uint32_t sparse_s
 
 PsClientOptions with_model(PsClientOptions options, std::span<const Graph* const> graphs) {
   ModelLayout layout = model_layout(graphs, options.shape.sparse_shards);
+  layout.shape.groups = options.shape.groups;
+  layout.shape.table_groups = std::move(options.shape.table_groups);
   options.shape = std::move(layout.shape);
   options.dense_sums = std::move(layout.sums);
   return options;

@@ -30,7 +30,7 @@ ModelLayout model_layout(std::span<const Graph* const> graphs, uint32_t sparse_s
 std::vector<const Graph*> graphs_of(std::span<const std::shared_ptr<const Graph>> graphs);
 std::vector<const Graph*> graphs_of(std::span<const std::unique_ptr<Net>> nets);
 
-// The options with the layout of these networks; `options.shape.sparse_shards` stays.
+// The options with the layout of these networks; shards and groups of `options.shape` stay.
 PsClientOptions with_model(PsClientOptions options, std::span<const Graph* const> graphs);
 
 }  // namespace flux

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "flux/base/buffer.h"
-#include "flux/client/key_plan.h"
+#include "flux/worker/batch_work.h"
+#include "flux/worker/key_groups.h"
 #include "flux/worker/model_layout.h"
 #include "flux/worker/scored.h"
 
@@ -26,47 +27,47 @@ class Lane {
       : options_(options),
         net_(std::move(net)),
         server_(server),
-        layout_(model_layout(graphs_of(options.graphs), options.sparse_shards)),
-        plan_(options.sparse_shards) {
-    rows_.resize(layout_.tables.size());
-    pointers_.resize(layout_.tables.size());
-    shards_.resize(options.all_shards);
+        layout_(model_layout(graphs_of(options.graphs), options.shape.sparse_shards)),
+        work_(options.shape),
+        shards_(options.shape.all_shards()),
+        by_head_(net_->graph().heads().size() * options.net.batch_max) {
     std::iota(shards_.begin(), shards_.end(), 0U);
-    by_head_.resize(net_->graph().heads().size() * options.net.batch_max);
   }
 
   // Dense parameters do not move while predicting: taken once.
   Status take_parameters() {
     Buffer<float> dense(net_->graph().parameter_count());
     if (dense.size() == 0) return Status::ok();
-    const std::vector<uint32_t> none(options_.sparse_shards + 1, 0);
+    const std::vector<uint32_t> none(options_.shape.sparse_shards + 1, 0);
     FLUX_RETURN_IF_ERROR(pull({nullptr, none.data()}, {}, dense.data()));
     net_->set_parameters(dense.data());
     return Status::ok();
   }
 
   Status run(const BlockReader& reader, uint32_t batch, float* predictions) {
-    FLUX_RETURN_IF_ERROR(reader.read_batch(batch, &batch_));
-    plan_.build(batch_.keys);
+    Batch& read = work_.batch;
+    FLUX_RETURN_IF_ERROR(reader.read_batch(batch, &read));
+    find_key_groups(read, options_.slot_groups, &work_.groups);
+    work_.plan.build(read.keys, work_.groups);
+    work_.size_for(options_.shape, options_.phase);
     NetInput input;
-    for (const uint32_t t : layout_.table_of[options_.phase]) {
-      rows_[t].resize_discard(plan_.unique() * layout_.shape.dims[t]);
-      pointers_[t] = rows_[t].data();
-      input.tables.push_back({rows_[t].data(), plan_.unique(), plan_.index().data()});
-    }
-    FLUX_RETURN_IF_ERROR(pull(plan_.sharded(), pointers_, nullptr));
-    input.batch = batch_.size;
-    input.labels = batch_.labels.data();
-    input.dense = batch_.dense_values.data();
-    input.begin = batch_.begin.empty() ? nullptr : batch_.begin.data();
-    input.weights = batch_.weights.empty() ? nullptr : batch_.weights.data();
+    for (const uint32_t t : layout_.table_of[options_.phase])
+      input.tables.push_back({work_.rows[t].data(), work_.last_rows[t], work_.first_rows[t],
+                              work_.plan.index().data()});
+    FLUX_RETURN_IF_ERROR(pull(work_.plan.sharded(), work_.row_pointers, nullptr));
+    input.batch = read.size;
+    input.labels = read.labels.data();
+    input.dense = read.dense_values.data();
+    input.begin = read.begin.empty() ? nullptr : read.begin.data();
+    input.values = read.values.empty() ? nullptr : read.values.data();
+    input.weights = read.weights.empty() ? nullptr : read.weights.data();
     const double loss = net_->predict(input, by_head_.data());
     const size_t heads = net_->graph().heads().size();
     for (size_t h = 0; h < heads; ++h)
-      for (uint32_t b = 0; b < batch_.size; ++b)
-        predictions[b * heads + h] = by_head_[h * batch_.size + b];
-    const ScoredBatches scored(net_->graph(), batch_, by_head_.data(), options_.slices);
-    return metrics_.add(batch_.size, loss, scored.all());
+      for (uint32_t b = 0; b < read.size; ++b)
+        predictions[b * heads + h] = by_head_[h * read.size + b];
+    const ScoredBatches scored(net_->graph(), read, by_head_.data(), options_.slices);
+    return metrics_.add(read.size, loss, scored.all());
   }
   const MetricSet& metrics() const { return metrics_; }
 
@@ -88,10 +89,7 @@ class Lane {
   std::unique_ptr<Net> net_;
   ServerPort* server_;
   const ModelLayout layout_;
-  KeyPlan plan_;
-  Batch batch_;
-  std::vector<Buffer<float>> rows_;
-  std::vector<float*> pointers_;
+  BatchWork work_;
   std::vector<ShardId> shards_;
   std::vector<float> by_head_;  // [heads][batch]
   MetricSet metrics_{metric_options(options_.slices)};
