@@ -153,10 +153,10 @@ std::string shapes_text(const OperatorCase& one) {
   return text;
 }
 
-// Operators that are asked for, or all; what has no shape here is said.
+// Whether every operator has a shape here; says which have none.
 bool complete(const std::vector<OperatorCase>& cases) {
-  // They read keys: net_bench has them.
-  std::set<std::string> seen = {"embedding", "sequence_mask"};
+  // The first two read keys (net_bench has them), the last is mul by another name.
+  std::set<std::string> seen = {"embedding", "sequence_mask", "entrywise_product"};
   for (const OperatorCase& one : cases) seen.insert(one.op);
   bool all = true;
   for (const OperatorInfo& info : operator_infos()) {

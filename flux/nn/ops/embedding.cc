@@ -18,7 +18,7 @@ Pool pool_of(const std::string& name) {
   return name == "first" ? Pool::kFirst : Pool::kSum;
 }
 
-// What the attributes say; find_slots() has accepted the names.
+// What the attributes say; infer() has found the slots.
 ManyShape shape_of(const ModelInputs& model, const Node& node) {
   ManyShape shape;
   shape.all_slots = model.slots;
@@ -28,12 +28,7 @@ ManyShape shape_of(const ModelInputs& model, const Node& node) {
   if (node.text_attr("combine") == "sequence")
     shape.length = static_cast<uint32_t>(node.int_attr("length"));
   shape.keep_last = node.text_attr("keep") == "last";
-  for (const std::string& name : node.texts_attr("slots")) {
-    const auto at = std::find(model.slot_names.begin(), model.slot_names.end(), name);
-    shape.slots.push_back(static_cast<uint32_t>(at - model.slot_names.begin()));
-  }
-  for (uint32_t s = 0; s < model.slots && node.texts_attr("slots").empty(); ++s)
-    shape.slots.push_back(s);
+  shape.slots = node.slots;
   return shape;
 }
 
@@ -48,8 +43,7 @@ Status infer(InferContext& context) {
                                     known.empty() ? "none" : join(known, ", ")));
   }
   if (context.model.slots == 0) return context.fail("the data has no sparse features");
-  const auto slots = context.find_slots(context.node.texts_attr("slots"));
-  if (!slots.is_ok()) return slots.status();
+  FLUX_RETURN_IF_ERROR(context.find_slots(context.node.texts_attr("slots")));
   const ManyShape shape = shape_of(context.model, context.node);
   if (shape.length > 0 && shape.slots.size() != 1)
     return context.fail(fmt::format("a sequence is made of one slot, not of {}; name it in 'slots'",
