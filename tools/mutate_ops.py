@@ -21,7 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
+from mutant_tree import ROOT, MutantTree
+
 OPERATORS = Path("flux/nn/ops")
 REGISTRY = Path("flux/nn/registry.cc")
 UNITS = 8  # source files that the mutants are spread over
@@ -190,14 +191,7 @@ class Bench:
     """A copy of the tree with mutants in its test program."""
 
     def __init__(self, work: Path) -> None:
-        self.tree = work / "tree"
-        files = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"],
-            cwd=ROOT, capture_output=True, text=True, check=True,
-        ).stdout.split("\n")  # fmt: skip
-        for name in filter(None, files):
-            if (ROOT / name).is_file():
-                self._write(Path(name), (ROOT / name).read_bytes())
+        self.tree = MutantTree(work)
         registry = (ROOT / REGISTRY).read_text()
         changed = registry.replace(
             "const OperatorDef* find_operator(const std::string& name) {\n",
@@ -207,37 +201,24 @@ class Bench:
         )
         if changed == registry:
             raise SystemExit(f"{REGISTRY} has no find_operator() to change")
-        self._write(REGISTRY, changed.encode())
-
-    def _write(self, name: Path, text: bytes) -> None:
-        target = self.tree / name
-        if target.exists() and target.read_bytes() == text:
-            return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(text)
+        self.tree.write(REGISTRY, changed.encode())
 
     def make(self, chosen: dict[str, Mutation]) -> set[str]:
         """Builds; the mutants that do not compile."""
         for k, text in enumerate(units(chosen)):
-            self._write(Path(f"flux/nn/mutants_{k}.cc"), text.encode())
-        subprocess.run(
-            ["cmake", "--preset", "test"], cwd=self.tree, check=True, stdout=subprocess.DEVNULL
-        )
-        done = subprocess.run(
-            ["ninja", "-k0", "-C", str(self.tree / "build"), "nn_test"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode == 0:
+            self.tree.write(Path(f"flux/nn/mutants_{k}.cc"), text.encode())
+        said = self.tree.build("nn_test")
+        if not said:
             return set()
-        broken = set(re.findall(r"^mutant_(\w+):\d+:\d+: error", done.stdout, re.MULTILINE))
+        broken = set(re.findall(r"^mutant_(\w+):\d+:\d+: error", said, re.MULTILINE))
         if not broken:
-            raise SystemExit(f"the tests do not build:\n{done.stdout[-3000:]}")
+            raise SystemExit(f"the tests do not build:\n{said[-3000:]}")
         return broken
 
     def test(self, operator: str) -> str:
         """The first test that failed; empty: none did."""
         done = subprocess.run(
-            [str(self.tree / "build" / "bin" / "nn_test"), f"--gtest_filter={suite(operator)}.*"],
+            [self.tree.program("nn_test"), f"--gtest_filter={suite(operator)}.*"],
             capture_output=True, text=True, check=False,
             env={**os.environ, "FLUX_MUTANT": operator},
         )  # fmt: skip
@@ -275,7 +256,7 @@ def main() -> int:
         name: list(mutations((ROOT / ELSEWHERE.get(name, OPERATORS / f"{name}.cc")).read_text()))
         for name in names
     }
-    bench = Bench(args.work.resolve())
+    bench = Bench(args.work)
     tried: set[str] = set()
     survived = 0
     print(f"{'operator':24} {'noticed by':56} mutation")

@@ -1,4 +1,5 @@
-// What ftrl and group_ftrl say of themselves: all but their name and their kernels is the same.
+// What ftrl and group_ftrl say of themselves: all but their name and their kernels is the same
+// (state, first values, settings). Pure.
 #pragma once
 
 #include "flux/optimizer/rules.h"
