@@ -1,4 +1,4 @@
-"""A copy of the tree in which mutants are built and tested, so that the tree itself stays as it is."""
+"""A copy of the tree in which mutants are built and tested; the tree itself stays as it is."""
 
 from __future__ import annotations
 
