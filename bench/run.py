@@ -27,15 +27,18 @@ from harness import (
     report,
     setup,
     targets,
+    xlearn,
 )
 from harness.errors import BenchError, SkippedError
 from harness.flux import ROOT, Files, Flux
 from harness.paddle import PaddlePeer
 from harness.rows import Case, Series
 
-PARTS = ("ctr", "models", "lr", "cluster", "counting", "micro", "start")
+PARTS = ("ctr", "models", "lr", "fm", "cluster", "counting", "micro", "start")
 ON_REQUEST = ("lr_policy",)  # no comparison with peers: only when named
-NEEDS_FLUX = frozenset({"ctr", "models", "lr", "cluster", "start", "lr_policy"})  # and its data
+NEEDS_FLUX = frozenset(  # and its data
+    {"ctr", "models", "lr", "fm", "cluster", "start", "lr_policy"}
+)
 EXAMPLES, TEST_EXAMPLES, REPEAT = 1_000_000, 100_000, 3
 QUICK_EXAMPLES, QUICK_TEST_EXAMPLES, QUICK_REPEAT = 100_000, 20_000, 1
 
@@ -160,6 +163,17 @@ class Bench:
         ]
         cases.measure_all(todo, self.report.repeat, self.report.table)
 
+    def fm(self, files: Files) -> None:
+        programs = xlearn.programs_of(self.cache)
+        self.report.versions["xLearn"] = xlearn.version()
+        peer = xlearn.XlearnPeer.prepare(programs, files, self.cache, self.args.dense)
+        todo = [
+            case
+            for threads in self.threads
+            for case in xlearn.fm_cases(self.flux, peer, files, threads)
+        ]
+        cases.measure_all(todo, self.report.repeat, self.report.table)
+
     def cluster(self, files: Files) -> None:
         threads = self.threads[0]
         todo = self.paddle(files, threads)
@@ -238,6 +252,8 @@ class Bench:
             self.models(files)
         if files and "lr" in parts:
             self.lr(files)
+        if files and "fm" in parts:
+            self.fm(files)
         if files and "cluster" in parts:
             self.cluster(files)
         if files and "lr_policy" in parts:

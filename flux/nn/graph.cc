@@ -138,11 +138,10 @@ std::string Node::shape() const {
   return length == 1 ? fmt::format("[B,{}]", width) : fmt::format("[B,{},{}]", length, dim());
 }
 
-Result<std::vector<uint32_t>> InferContext::find_slots(
-    const std::vector<std::string>& names) const {
-  std::vector<uint32_t> found;
+Status InferContext::find_slots(const std::vector<std::string>& names) const {
+  node.slots.clear();
   if (names.empty())
-    for (uint32_t s = 0; s < model.slots; ++s) found.push_back(s);
+    for (uint32_t s = 0; s < model.slots; ++s) node.slots.push_back(s);
   for (const std::string& name : names) {
     const auto at = std::find(model.slot_names.begin(), model.slot_names.end(), name);
     if (at == model.slot_names.end())
@@ -150,9 +149,9 @@ Result<std::vector<uint32_t>> InferContext::find_slots(
                               did_you_mean(name, model.slot_names),
                               model.slot_names.empty() ? "they have no names in this format"
                                                        : join(model.slot_names, ", ")));
-    found.push_back(static_cast<uint32_t>(at - model.slot_names.begin()));
+    node.slots.push_back(static_cast<uint32_t>(at - model.slot_names.begin()));
   }
-  return found;
+  return Status::ok();
 }
 
 struct GraphBuilder::Impl {

@@ -26,7 +26,7 @@ const std::vector<std::string>& names_of(const ModelInputs& model, const Node& n
   return named.empty() && limited != model.table_slots.end() ? limited->second : named;
 }
 
-// What the attributes say; find_slots() has accepted the names.
+// What the attributes say; infer() has found the slots.
 ManyShape shape_of(const ModelInputs& model, const Node& node) {
   ManyShape shape;
   shape.all_slots = model.slots;
@@ -36,12 +36,7 @@ ManyShape shape_of(const ModelInputs& model, const Node& node) {
   if (node.text_attr("combine") == "sequence")
     shape.length = static_cast<uint32_t>(node.int_attr("length"));
   shape.keep_last = node.text_attr("keep") == "last";
-  for (const std::string& name : names_of(model, node)) {
-    const auto at = std::find(model.slot_names.begin(), model.slot_names.end(), name);
-    shape.slots.push_back(static_cast<uint32_t>(at - model.slot_names.begin()));
-  }
-  for (uint32_t s = 0; s < model.slots && names_of(model, node).empty(); ++s)
-    shape.slots.push_back(s);
+  shape.slots = node.slots;
   return shape;
 }
 
@@ -69,8 +64,7 @@ Status infer(InferContext& context) {
                                     known.empty() ? "none" : join(known, ", ")));
   }
   if (context.model.slots == 0) return context.fail("the data has no sparse features");
-  const auto slots = context.find_slots(context.node.texts_attr("slots"));
-  if (!slots.is_ok()) return slots.status();
+  FLUX_RETURN_IF_ERROR(context.find_slots(names_of(context.model, context.node)));
   FLUX_RETURN_IF_ERROR(check_slots_of_table(context));
   const ManyShape shape = shape_of(context.model, context.node);
   if (shape.length > 0 && shape.slots.size() != 1)
