@@ -29,7 +29,7 @@ struct SlotOptions {
 };
 
 struct DataOptions {
-  std::string format = "criteo_tsv";  // criteo_tsv | feasign
+  std::string format = "criteo_tsv";  // criteo_tsv | feasign | sentences
   uint32_t batch_size = 1000;
   bool shuffle = true;
   uint64_t seed = 1;
@@ -43,6 +43,10 @@ struct DataOptions {
   std::vector<std::string> labels = {"label"};  // in the order of the line
   bool weights = false;                         // examples have a weight
   std::string group;  // slot whose first key says whose example it is, for metrics by group
+  // Of sentences.
+  std::string vocabulary;   // file of words and their counts (vocabulary.h); needed
+  uint32_t negatives = 5;   // drawn for each line
+  double subsample = 1e-3;  // word_sampler.h; 0: every word is kept
 };
 
 // What every example offers to a model.

@@ -14,7 +14,7 @@ namespace flux {
 namespace {
 
 const std::vector<std::string>& formats() {
-  static const std::vector<std::string> names = {"criteo_tsv", "feasign"};
+  static const std::vector<std::string> names = {"criteo_tsv", "feasign", "sentences"};
   return names;
 }
 
@@ -48,13 +48,37 @@ Status check_feasign(const DataOptions& options) {
                  did_you_mean(options.group, names), join(names, ", "));
 }
 
-Status check_criteo(const DataOptions& options) {
+// What only feasign has.
+Status check_fixed(const DataOptions& options) {
   if (options.slots.empty() && options.dense.empty() && !options.weights && options.group.empty() &&
       options.labels == DataOptions().labels)
     return Status::ok();
   return invalid(
-      "data: format criteo_tsv has fixed columns; slots, dense, labels, weights and group are for "
-      "format feasign");
+      "data: format {} has fixed columns; slots, dense, labels, weights and group are for "
+      "format feasign",
+      options.format);
+}
+
+// What only sentences have.
+Status check_no_words(const DataOptions& options) {
+  const DataOptions plain;
+  if (options.vocabulary.empty() && options.negatives == plain.negatives &&
+      options.subsample == plain.subsample)
+    return Status::ok();
+  return invalid(
+      "data: vocabulary, negatives and subsample are for format sentences, not for format {}",
+      options.format);
+}
+
+Status check_sentences(const DataOptions& options) {
+  FLUX_RETURN_IF_ERROR(check_fixed(options));
+  if (options.key_per_example)
+    return invalid("data: key_per_example is not for format sentences");
+  if (options.vocabulary.empty())
+    return invalid(
+        "data: format sentences needs 'vocabulary': a file of words and their counts, made by "
+        "flux data vocab");
+  return Status::ok();
 }
 
 }  // namespace
@@ -70,7 +94,9 @@ Status check_data_options(const DataOptions& options) {
   if (options.batch_size == 0 || options.batch_size > kBatchSizeMax)
     return invalid("batch_size {} is out of range; allowed: 1 to {}", options.batch_size,
                    kBatchSizeMax);
-  return options.format == "feasign" ? check_feasign(options) : check_criteo(options);
+  if (options.format == "sentences") return check_sentences(options);
+  FLUX_RETURN_IF_ERROR(check_no_words(options));
+  return options.format == "feasign" ? check_feasign(options) : check_fixed(options);
 }
 
 Features features_of(const DataOptions& options) {
@@ -81,6 +107,10 @@ Features features_of(const DataOptions& options) {
     out.weights = options.weights;
     for (const SlotOptions& slot : options.slots) out.slot_names.push_back(slot.name);
     out.many_keys = !options.key_per_example;
+  } else if (options.format == "sentences") {
+    out.slot_names = {"words", "negatives"};
+    out.many_keys = true;
+    out.labels.clear();
   } else {
     out.dense = kCriteoDense;
     for (uint32_t s = 1; s <= kCriteoSlots; ++s) out.slot_names.push_back(fmt::format("C{}", s));
