@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kChunk = 10'000;  // sentences drawn from one seed
 constexpr uint64_t kWordsMin = 8, kWordsSpread = 17;
 constexpr double kTwoTopics = 0.3;   // of the sentences
-constexpr double kTopicWords = 0.6;  // of the words
+constexpr double kTopicWords = 0.45;  // of the words
 constexpr double kCommonWords = 0.25;
 
 uint32_t topic_of(const CorpusGenOptions& options, uint32_t word) {

@@ -20,7 +20,7 @@ namespace flux {
 struct CorpusGenOptions {
   uint64_t sentences = 0;       // lines to write, at least 1
   uint32_t vocabulary = 20000;  // different words, more than topics and common ones
-  uint32_t topics = 100;        // at least 1
+  uint32_t topics = 400;        // at least 1
   uint64_t seed = 1;            // which sentences
   uint64_t truth_seed = 12345;  // which words belong to which topic
 };

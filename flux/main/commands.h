@@ -179,7 +179,7 @@ struct GenArguments {
 struct CorpusArguments {
   GenArguments gen;
   uint32_t vocabulary = 20'000;
-  uint32_t topics = 100;
+  uint32_t topics = 400;
   std::string truth;  // file for which word belongs to which topic; empty: none
 };
 
