@@ -48,7 +48,7 @@ struct FeatureOptions {
 };
 
 struct DataOptions {
-  std::string format = "criteo_tsv";  // criteo_tsv | feasign
+  std::string format = "criteo_tsv";  // criteo_tsv | feasign | sentences
   uint32_t batch_size = 1000;
   bool shuffle = true;
   uint64_t seed = 1;
@@ -66,6 +66,10 @@ struct DataOptions {
   std::vector<std::string> hidden;
   std::string group;  // slot whose first key says whose example it is, for metrics by group
   std::vector<std::string> slices;  // slots by whose first key metrics are told apart
+  // Of sentences.
+  std::string vocabulary;   // file of words and their counts (vocabulary.h); needed
+  uint32_t negatives = 5;   // drawn for each line
+  double subsample = 1e-3;  // word_sampler.h; 0: every word is kept
 };
 
 // What every example offers to a model.

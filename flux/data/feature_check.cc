@@ -143,6 +143,7 @@ class Checker {
 
 std::vector<std::string> raw_slots(const DataOptions& options) {
   if (options.format == "criteo_tsv") return numbered("C", kCriteoSlots);
+  if (options.format == "sentences") return {"words", "negatives"};
   std::vector<std::string> out;
   for (const SlotOptions& slot : options.slots) out.push_back(slot.name);
   return out;

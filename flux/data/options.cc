@@ -14,7 +14,7 @@ namespace flux {
 namespace {
 
 const std::vector<std::string>& formats() {
-  static const std::vector<std::string> names = {"criteo_tsv", "feasign"};
+  static const std::vector<std::string> names = {"criteo_tsv", "feasign", "sentences"};
   return names;
 }
 
@@ -53,13 +53,37 @@ Status check_feasign(const DataOptions& options) {
                  did_you_mean(options.group, names), join(names, ", "));
 }
 
-Status check_criteo(const DataOptions& options) {
+// What only feasign has.
+Status check_fixed(const DataOptions& options) {
   if (options.slots.empty() && options.dense.empty() && !options.weights && options.group.empty() &&
       options.slices.empty() && options.labels == DataOptions().labels)
     return Status::ok();
   return invalid(
-      "data: format criteo_tsv has fixed columns; slots, dense, labels, weights, group and "
-      "metrics.slices are for format feasign");
+      "data: format {} has fixed columns; slots, dense, labels, weights, group and metrics.slices are "
+      "for format feasign",
+      options.format);
+}
+
+// What only sentences have.
+Status check_no_words(const DataOptions& options) {
+  const DataOptions plain;
+  if (options.vocabulary.empty() && options.negatives == plain.negatives &&
+      options.subsample == plain.subsample)
+    return Status::ok();
+  return invalid(
+      "data: vocabulary, negatives and subsample are for format sentences, not for format {}",
+      options.format);
+}
+
+Status check_sentences(const DataOptions& options) {
+  FLUX_RETURN_IF_ERROR(check_fixed(options));
+  if (options.key_per_example || !options.features.empty())
+    return invalid("data: key_per_example and features are not for format sentences");
+  if (options.vocabulary.empty())
+    return invalid(
+        "data: format sentences needs 'vocabulary': a file of words and their counts, made by "
+        "flux data vocab");
+  return Status::ok();
 }
 
 }  // namespace
@@ -75,8 +99,9 @@ Status check_data_options(const DataOptions& options) {
   if (options.batch_size == 0 || options.batch_size > kBatchSizeMax)
     return invalid("batch_size {} is out of range; allowed: 1 to {}", options.batch_size,
                    kBatchSizeMax);
-  FLUX_RETURN_IF_ERROR(options.format == "feasign" ? check_feasign(options)
-                                                   : check_criteo(options));
+  if (options.format == "sentences") return check_sentences(options);
+  FLUX_RETURN_IF_ERROR(check_no_words(options));
+  FLUX_RETURN_IF_ERROR(options.format == "feasign" ? check_feasign(options) : check_fixed(options));
   const std::vector<FeatureMistake> mistakes = feature_mistakes(options);
   if (!mistakes.empty())
     return invalid("data.features: feature '{}': {}", options.features[mistakes[0].feature].name,
@@ -106,7 +131,8 @@ Features features_of(const DataOptions& options) {
   Features out;
   out.labels = options.labels;
   out.weights = options.weights;
-  out.many_keys = options.format == "feasign" && !options.key_per_example;
+  out.many_keys = options.format != "criteo_tsv" && !options.key_per_example;
+  if (options.format == "sentences") out.labels.clear();
   out.dense = static_cast<uint32_t>(raw_numbers(options).size());
   std::vector<std::string> names = raw_slots(options);
   for (const FeatureOptions& feature : options.features) {

@@ -107,13 +107,34 @@ Section make_feature_section() {
   return s;
 }
 
+void add_sentence_fields(Section* s) {
+  using D = JobDraft;
+  s->value<D>(
+       "vocabulary", [](D & d) -> auto& { return d.job.data.vocabulary; },
+       "sentences: file of words and their counts, made by `flux data vocab`. A relative path "
+       "starts at the current folder.")
+      .tried_as({"vocab", "words", "dictionary"})
+      .defaults_to("none: needed by sentences");
+  s->value<D>(
+       "negatives", [](D & d) -> auto& { return d.job.data.negatives; },
+       "sentences: words drawn for each line as negatives, in proportion to count^0.75.")
+      .between(0, 1000)
+      .tried_as({"negative", "negative_samples"});
+  s->value<D>(
+       "subsample", [](D & d) -> auto& { return d.job.data.subsample; },
+       "sentences: words that make up more than about this share of all are kept only now and "
+       "then; 0: always.")
+      .between(0, 1)
+      .tried_as({"sample", "threshold"});
+}
+
 Section make_data_section() {
   using D = JobDraft;
   Section s;
   s.doc = "What is read and how it is cut into batches.";
   s.value<D>(
        "format", [](D & d) -> auto& { return d.job.data.format; }, "Format of the files.")
-      .one_of({"criteo_tsv", "feasign"});
+      .one_of({"criteo_tsv", "feasign", "sentences"});
   static const Section slot = make_slot_section();
   s.list<D>(
        "slots", &slot, [](D & d) -> auto& { return d.job.data.slots; },
@@ -139,6 +160,7 @@ Section make_data_section() {
        "feasign: slot whose first key says whose example it is, for metrics by group; sid: the "
        "session of the line.")
       .defaults_to("none");
+  add_sentence_fields(&s);
   static const Section feature = make_feature_section();
   s.list<D>(
        "features", &feature, [](D & d) -> auto& { return d.job.data.features; },
@@ -184,7 +206,8 @@ const Section& data_section() {
 
 std::vector<std::string> model_sources(const DataOptions& data) {
   std::vector<std::string> sources = {"dense"};
-  sources.insert(sources.end(), data.labels.begin(), data.labels.end());
+  const std::vector<std::string> labels = features_of(data).labels;
+  sources.insert(sources.end(), labels.begin(), labels.end());
   if (data.weights) sources.emplace_back("weight");
   return sources;
 }

@@ -26,6 +26,9 @@ struct Arguments {
   GraphArguments graph;
   std::string shell, man_of;
   GenArguments gen;
+  CorpusArguments corpus;
+  VocabArguments vocab;
+  VectorsArguments vectors;
   SimArguments sim;
   std::string seeds;
   CoordinatorArguments coordinator;

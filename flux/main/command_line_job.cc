@@ -88,6 +88,14 @@ void add_model_commands(CLI::App* app, Arguments* a, int* exit_code) {
                       "whose network predicts, in a job with phases (default: the first)");
   predict->callback([=] { *exit_code = predict_command(a->predict); });
 
+  CLI::App* vectors = app->add_subcommand("vectors", "write the vectors of words, a line each");
+  add_job_options(vectors, &a->vectors.job);
+  vectors->add_option("--table", a->vectors.table, "whose rows (default: the model's first)");
+  vectors->add_option("--vocabulary", a->vectors.vocabulary, "words (default: data.vocabulary)");
+  vectors->add_flag("--whole", a->vectors.whole, "whole rows, also their half as contexts");
+  vectors->add_option("--out", a->vectors.out, "output file (default: standard output)");
+  vectors->callback([=] { *exit_code = vectors_command(a->vectors); });
+
   CLI::App* inspect = app->add_subcommand("inspect", "show what a checkpoint holds");
   inspect->add_option("path", a->inspect_path, "output folder, checkpoint or job file")->required();
   inspect->add_flag("--verify", a->verify, "read every file and check every byte");

@@ -177,6 +177,28 @@ struct GenArguments {
   unsigned threads = 0;
 };
 
+struct CorpusArguments {
+  GenArguments gen;
+  uint32_t vocabulary = 20'000;
+  uint32_t topics = 400;
+  std::string truth;  // file for which word belongs to which topic; empty: none
+};
+
+struct VocabArguments {
+  std::vector<std::string> files;  // globs
+  std::string out;
+  uint64_t min_count = 5;
+  unsigned threads = 0;
+};
+
+struct VectorsArguments {
+  JobArguments job;
+  std::string table;       // empty: the first one that the model reads
+  std::string vocabulary;  // empty: data.vocabulary
+  bool whole = false;      // rows of skip_gram_loss: both halves
+  std::string out = "-";
+};
+
 struct SimArguments {
   uint64_t first = 1, last = 1;  // seeds
   std::string bug = "none";
@@ -210,6 +232,9 @@ int move_command(const MoveArguments& arguments);
 int certs_command(const CertsArguments& arguments);
 int gen_criteo_command(const GenArguments& arguments);
 int gen_feasign_command(const GenArguments& arguments);
+int gen_corpus_command(const CorpusArguments& arguments);
+int vocab_command(const VocabArguments& arguments);
+int vectors_command(const VectorsArguments& arguments);
 // Lists the ready-made models, or prints the one of this name.
 int models_command(const std::string& name);
 

@@ -125,6 +125,9 @@ class CoordinatorProcess {
       return invalid("{}: no output folder; add 'output: DIR' or --set output=DIR",
                      arguments_.job.job);
     FLUX_RETURN_IF_ERROR(absolute_paths(&job));
+    // Workers may stand in other folders.
+    if (!job.data.vocabulary.empty())
+      spec_.sets.emplace_back("data.vocabulary", job.data.vocabulary);
     FLUX_ASSIGN_OR_RETURN(role_, open_role_job(std::move(job)));
     if (!arguments_.etcd.empty()) FLUX_RETURN_IF_ERROR(win_election());
     FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(role_.job.output));

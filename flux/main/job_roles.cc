@@ -122,6 +122,9 @@ Status absolute_paths(Job* job) {
   if (!job->output.empty()) {
     FLUX_ASSIGN_OR_RETURN(job->output, absolute(job->output));
   }
+  if (!job->data.vocabulary.empty()) {
+    FLUX_ASSIGN_OR_RETURN(job->data.vocabulary, absolute(job->data.vocabulary));
+  }
   FLUX_RETURN_IF_ERROR(absolute_all(&job->test));
   for (PassSpec& pass : job->passes) FLUX_RETURN_IF_ERROR(absolute_all(&pass.train));
   return Status::ok();

@@ -79,6 +79,9 @@ QUALITY = {
 }
 
 
+ELSEWHERE = {"word2vec"}  # has no labels: word2vec.py
+
+
 class Models(Case):
     def make_data(self, kind: str) -> float:
         """The oracle's AUC of the first label of the test data."""
@@ -92,7 +95,7 @@ class Models(Case):
         return float(found[1])
 
     def test_every_model_reaches_its_quality(self) -> None:
-        names = {path.stem for path in (SOURCE / "models").glob("*.yaml")}
+        names = {path.stem for path in (SOURCE / "models").glob("*.yaml")} - ELSEWHERE
         self.assertEqual(names, set(QUALITY), "a model without a known quality, or the reverse")
         oracle = {kind: self.make_data(kind) for kind in {q.kind for q in QUALITY.values()}}
         for name, quality in QUALITY.items():
