@@ -103,6 +103,8 @@ std::vector<Decision> compact(const std::vector<Decision>& decisions, uint32_t c
   for (const Decision& d : decisions) {
     const bool replaced = d.term < latest;
     latest = std::max(latest, d.term);
+    // Another life began after it.
+    if (d.kind == "term") std::erase_if(kept, [](const Decision& k) { return k.kind == "stop"; });
     const bool passing = !d.member.empty() || d.kind == "lr" || d.kind == "end";
     if (d.kind == "term" || (replaced && passing)) continue;
     const bool gone = d.kind == "server_gone" || d.kind == "worker_gone";

@@ -15,6 +15,22 @@ int64_t to_units(double sum) {
   return std::llround(std::clamp(sum / kUnit, -kMax, kMax));
 }
 
+// Small numbers in few bytes: seven bits each, the last without the high one.
+void put_small(ByteWriter* out, uint32_t value) {
+  for (; value >= 0x80; value >>= 7) out->put(static_cast<uint8_t>(value | 0x80));
+  out->put(static_cast<uint8_t>(value));
+}
+
+uint32_t get_small(ByteReader* in) {
+  uint64_t value = 0;
+  for (uint32_t shift = 0; shift < 35; shift += 7) {
+    const auto byte = in->get<uint8_t>();
+    value |= static_cast<uint64_t>(byte & 0x7F) << shift;
+    if ((byte & 0x80) == 0) break;
+  }
+  return static_cast<uint32_t>(value);
+}
+
 }  // namespace
 
 void BinaryMetrics::make_room() {
@@ -97,11 +113,13 @@ void BinaryMetrics::put(ByteWriter* out) const {
   for (size_t i = 0; i < positive_.size(); ++i)
     filled += (positive_[i] | negative_[i]) != 0 ? 1 : 0;
   out->put(filled);
+  uint32_t next = 0;  // after the last one told
   for (uint32_t i = 0; i < positive_.size(); ++i) {
     if ((positive_[i] | negative_[i]) == 0) continue;
-    out->put(i);
-    out->put(positive_[i]);
-    out->put(negative_[i]);
+    put_small(out, i - next);
+    put_small(out, positive_[i]);
+    put_small(out, negative_[i]);
+    next = i + 1;
   }
 }
 
@@ -117,11 +135,12 @@ bool BinaryMetrics::get(ByteReader* in) {
   positive_.clear();
   negative_.clear();
   make_room();
-  for (uint32_t n = 0; n < filled; ++n) {
-    const auto at = in->get<uint32_t>();
+  uint64_t at = 0;
+  for (uint32_t n = 0; n < filled; ++n, ++at) {
+    at += get_small(in);
     if (!in->ok() || at >= buckets_) return false;
-    positive_[at] = in->get<uint32_t>();
-    negative_[at] = in->get<uint32_t>();
+    positive_[at] = get_small(in);
+    negative_[at] = get_small(in);
   }
   return in->ok();
 }

@@ -98,7 +98,7 @@ TEST(OwnedShards, NoneAtAll) {
   EXPECT_EQ(server->shard_count(), 11U);
   EXPECT_TRUE(server->primaries().shards.empty());
   EXPECT_EQ(server->totals().rows, 0U);
-  EXPECT_TRUE(server->totals().dense.empty());
+  EXPECT_FALSE(server->totals().dense.at(0).any());
   EXPECT_EQ(server->content_hash(), 0U);
 }
 

@@ -8,7 +8,8 @@ namespace flux {
 namespace {
 constexpr uint32_t kReportsOutMax = 8;
 constexpr TimeNs kBackoffMax = kSecond;
-constexpr TimeNs kMetricsEvery = kSecond;
+constexpr TimeNs kMetricsEvery = 2 * kSecond;
+constexpr size_t kMetricsBytesMax = 8U << 20;  // of a report; beyond it they are not told
 }  // namespace
 
 WorkerAgent::WorkerAgent(AgentOptions options, Executor* executor, JobPort* job, Offload* offload,
@@ -345,6 +346,7 @@ WorkerReport WorkerAgent::report(bool with_metrics) const {
   out.loss_sum = sum.loss_sum;
   if (options_.report_auc) out.train_auc = sum.metrics.auc();
   if (with_metrics && options_.report_auc) out.metrics = sum.metrics.encode();
+  if (out.metrics.size() > kMetricsBytesMax) out.metrics.clear();
   out.duplicates = sum.duplicates;
   out.stage_ns.assign(sum.stage_ns.begin(), sum.stage_ns.end());
   for (const auto& lane : lanes_) {

@@ -154,7 +154,8 @@ void expect_all_but(const std::set<uint32_t>& bad, const Rig& rig, const Data& d
   for (const auto& server : servers.servers) {
     server->for_each_row(server->primaries().shards,
                          [&](Key key, uint32_t count) { found[key] = count; });
-    EXPECT_TRUE(!server->totals().has_dense || server->totals().dense.at(0).min == examples);
+    const DenseExamples dense = server->totals().dense.at(0);
+    EXPECT_TRUE(!dense.any() || dense.min == examples);
   }
   EXPECT_EQ(found, expected) << "nothing of a refused batch, the rest once";
   for (const float x : servers.dense()) EXPECT_TRUE(std::isfinite(x));
