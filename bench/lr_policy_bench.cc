@@ -97,9 +97,7 @@ class Model {
   }
 
   const Geometry& geometry() const { return train_->geometry(); }
-  std::unique_ptr<InHand> hand() const {
-    return std::make_unique<InHand>(shape());
-  }
+  std::unique_ptr<InHand> hand() const { return std::make_unique<InHand>(shape()); }
 
   void take(const BatchId& id, float scale, InHand* hand) {
     BatchWork& work = hand->work;

@@ -126,7 +126,8 @@ TEST(FeaturePlan, EqualsAPlainComputationOfEachLine) {
   for (uint32_t i = 0; i < batch.size; ++i) {
     SCOPED_TRACE(i);
     const Line& line = lines[i];
-    const uint64_t bucket = key("price_bucket", buckets_below({-50, 0, 0.5, 100, 777.25}, line.price));
+    const uint64_t bucket =
+        key("price_bucket", buckets_below({-50, 0, 0.5, 100, 777.25}, line.price));
     Keys cross;
     for (const uint64_t user : line.user)
       for (size_t t = 0; t < line.tags.size() && cross.size() < 5; ++t) {
@@ -141,9 +142,11 @@ TEST(FeaturePlan, EqualsAPlainComputationOfEachLine) {
     EXPECT_EQ(keys_of(batch, i, 4), (Keys{{key("city_small", mix64(city) % 7), 1}}));
     EXPECT_EQ(keys_of(batch, i, 5), (Keys{{bucket, 1}}));
     const uint64_t power =
-        line.price < 1 ? 0 : std::min<uint64_t>(8, 1 + static_cast<uint64_t>(std::log2(line.price)));
+        line.price < 1 ? 0
+                       : std::min<uint64_t>(8, 1 + static_cast<uint64_t>(std::log2(line.price)));
     EXPECT_EQ(keys_of(batch, i, 6), (Keys{{key("price_log", power), 1}})) << line.price;
-    EXPECT_EQ(keys_of(batch, i, 7), (Keys{{key("price_q", buckets_below({-100, 3, 500}, line.price)), 1}}));
+    EXPECT_EQ(keys_of(batch, i, 7),
+              (Keys{{key("price_q", buckets_below({-100, 3, 500}, line.price)), 1}}));
     const float clipped = std::clamp(line.price, -3.0F, 400.0F);
     EXPECT_EQ(batch.dense_values[i * 3], line.price);
     EXPECT_EQ(batch.dense_values[i * 3 + 1], clipped);
@@ -178,14 +181,16 @@ TEST(FeaturePlan, CriteoColumnsStayOneKeyEach) {
     std::ofstream out(folder.path("a.tsv"));
     for (int line = 0; line < 50; ++line) {
       out << line % 2;
-      for (int i = 1; i <= 13; ++i) out << '\t' << (i == 2 && line % 5 == 0 ? "" : std::to_string(line * i - 7));
+      for (int i = 1; i <= 13; ++i)
+        out << '\t' << (i == 2 && line % 5 == 0 ? "" : std::to_string(line * i - 7));
       for (int c = 1; c <= 26; ++c) out << '\t' << std::hex << (line * c) % 97 << std::dec;
       out << '\n';
     }
   }
   DataOptions options;
   FeatureOptions bucket = feature("I2_bucket", "bucketize", {"I2"});
-  for (int b = 0; b < 60; ++b) bucket.boundaries.push_back(b * 1.5 - 6);  // more than compared one by one
+  for (int b = 0; b < 60; ++b)
+    bucket.boundaries.push_back(b * 1.5 - 6);  // more than compared one by one
   FeatureOptions hash = feature("C3_small", "hash", {"C3"});
   hash.modulus = 10;
   options.features = {bucket, hash, feature("C1_x_bucket", "cross", {"C1", "I2_bucket"}),
@@ -221,7 +226,8 @@ TEST(FeatureCheck, EveryMistakeIsNamedWithItsField) {
             "a.of: there is no slot 'usr', did you mean 'user'?; there are: user, tags, city, a\n");
   EXPECT_EQ(mistakes({feature("a", "hash", {"price"})}),
             "a.of: 'price' is a number; hash is of keys (bucketize makes one of a number)\n");
-  EXPECT_EQ(mistakes({feature("a", "clip", {"user"})}), "a.of: 'user' has keys; clip is of a number\n");
+  EXPECT_EQ(mistakes({feature("a", "clip", {"user"})}),
+            "a.of: 'user' has keys; clip is of a number\n");
   EXPECT_EQ(mistakes({feature("a", "cros", {"user", "tags"})}),
             "a.op: op 'cros' is not known, did you mean 'cross'?; allowed: bucketize, clip, cross, "
             "hash, log1p, normalise\n");
@@ -229,13 +235,16 @@ TEST(FeatureCheck, EveryMistakeIsNamedWithItsField) {
             "a.of: cross is of 2 to 8 features, not of 1\n");
   EXPECT_EQ(mistakes({feature("user", "hash", {"tags"})}),
             "user.name: the name is taken by a slot, a dense feature or another feature\n");
-  EXPECT_EQ(mistakes({feature("label", "hash", {"tags"})}), "label.name: the name is taken by a label\n");
-  EXPECT_EQ(mistakes({feature("a", "bucketize", {"price"})}),
-            "a.op: bucketize needs one of boundaries, quantiles and log_base: where its buckets end\n");
+  EXPECT_EQ(mistakes({feature("label", "hash", {"tags"})}),
+            "label.name: the name is taken by a label\n");
+  EXPECT_EQ(
+      mistakes({feature("a", "bucketize", {"price"})}),
+      "a.op: bucketize needs one of boundaries, quantiles and log_base: where its buckets end\n");
   FeatureOptions both = feature("a", "bucketize", {"price"});
   both.boundaries = {1, 2};
   both.log_base = 2;
-  EXPECT_EQ(mistakes({both}), "a.op: bucketize needs only one of boundaries, quantiles and log_base\n");
+  EXPECT_EQ(mistakes({both}),
+            "a.op: bucketize needs only one of boundaries, quantiles and log_base\n");
   both.log_base = 0;
   both.boundaries = {1, 2, 2};
   EXPECT_EQ(mistakes({both}), "a.boundaries: boundaries must rise: 2 comes after 2\n");

@@ -1,6 +1,6 @@
-// Lines of feasign: what the parser makes of a line is what a plain reader makes of it, word by word,
-// and a refusal points into the line. The first byte chooses the job.
-// links: data base
+// Lines of feasign: what the parser makes of a line is what a plain reader makes of it, word by
+// word, and a refusal points into the line. The first byte chooses the job.
+// links: data storage base
 #include <charconv>
 #include <cmath>
 #include <map>
