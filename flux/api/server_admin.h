@@ -73,6 +73,7 @@ struct OpenJob {
   ServerId self = 0;  // of the server that is asked
   // Replicas that begin in the job's initial state, complete; may be none (they are copied later).
   Assignments places;
+  uint64_t boot = 0;  // of the process that is asked: another one at its address refuses
 };
 
 // What a server has of a job.

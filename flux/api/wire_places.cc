@@ -138,12 +138,13 @@ std::string encode_message(const OpenJob& m) {
   out.set_term(m.term);
   out.set_self(m.self);
   put_assignments(m.places, out.mutable_places());
+  out.set_boot(m.boot);
   return out.SerializeAsString();
 }
 Status decode_message(std::string_view bytes, OpenJob* m) {
   wire::OpenJob in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "open_job", &in));
-  *m = {in.name(), take_job(in.job()), in.incarnation(), in.term(), in.self(), {}};
+  *m = {in.name(), take_job(in.job()), in.incarnation(), in.term(), in.self(), {}, in.boot()};
   if (m->name.empty() || m->incarnation == 0)
     return invalid("open_job: a job has a name and an incarnation that is not 0");
   if (m->self >= kWireServersMax)

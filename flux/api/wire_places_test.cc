@@ -54,13 +54,15 @@ std::vector<ShardState> some_states(uint64_t seed) {
 }
 
 TEST(WirePlaces, JobsAreOpenedWithTheirPlaces) {
-  const OpenJob open{"a job", {"p", "name: x\n", {{"a", "b"}}}, ~0ULL - 5, 7, 2, some_places()};
+  const OpenJob open{"a job", {"p", "name: x\n", {{"a", "b"}}}, ~0ULL - 5, 7, 2, some_places(),
+                     ~0ULL};
   const OpenJob got = round_trip(open);
   EXPECT_EQ(got.name, open.name);
   EXPECT_EQ(got.job, open.job);
   EXPECT_EQ(got.incarnation, open.incarnation);
   EXPECT_EQ(got.term, 7U);
   EXPECT_EQ(got.self, 2U);
+  EXPECT_EQ(got.boot, ~0ULL);
   EXPECT_EQ(got.places.shards, open.places.shards);
   EXPECT_EQ(got.places.servers, open.places.servers);
   EXPECT_TRUE(round_trip(OpenJob{"x", {}, 1, 0, 0, {}}).places.shards.empty());

@@ -26,12 +26,13 @@ AdminCall JobMaster::State::make_call(const std::vector<ShardId>& shards) const 
 }
 
 void JobMaster::State::ask_shards(std::string what, std::vector<ShardId> shards, AskVerb verb,
-                                  Then then, bool again) {
+                                  Then then, bool again, uint64_t look) {
   auto ask = std::make_shared<Ask>();
   ask->what = std::move(what);
   ask->verb = std::move(verb);
   ask->then = std::move(then);
   ask->again = again;
+  ask->look = look;
   ask->since = now();
   ask->until = now() + options_.restore_deadline_ns;
   ask->todo = {shards.begin(), shards.end()};
@@ -39,20 +40,22 @@ void JobMaster::State::ask_shards(std::string what, std::vector<ShardId> shards,
   kick(ask);
 }
 
-void JobMaster::State::ask_all(std::string what, AskVerb verb, Then then, bool again) {
-  ask_shards(std::move(what), all_shards(), std::move(verb), std::move(then), again);
+void JobMaster::State::ask_all(std::string what, AskVerb verb, Then then, bool again,
+                               uint64_t look) {
+  ask_shards(std::move(what), all_shards(), std::move(verb), std::move(then), again, look);
 }
 
-void JobMaster::State::tell_all(std::string what, PlainVerb verb, Then then) {
+void JobMaster::State::tell_all(std::string what, PlainVerb verb, Then then, uint64_t look) {
   ask_all(
       std::move(what),
       [verb = std::move(verb)](ServerAdminPort* port, AdminCall call, const AskDone& done) {
         verb(port, std::move(call), [done](const Status& status) { done(status, nullptr); });
       },
-      std::move(then));
+      std::move(then), true, look);
 }
 
 void JobMaster::State::kick(const std::shared_ptr<Ask>& ask) {
+  if (ask->look != 0 && ask->look != looks_) return drop(ask);
   if (ask->over || ask->todo.empty() || now() < ask->due) return;
   std::map<ServerId, std::vector<ShardId>> by_server;
   for (const ShardId s : ask->todo)
@@ -113,6 +116,12 @@ void JobMaster::State::ask_answered(const std::shared_ptr<Ask>& ask, uint64_t gr
   const TimeNs wait = std::min(kAskAgainNs << std::min(ask->tries++, kDoublesMax), kAskAgainMaxNs);
   ask->due = now() + wait;
   executor_->post(wait, guard([this, ask] { kick(ask); }));
+}
+
+// Nobody waits for the answers any more.
+void JobMaster::State::drop(const std::shared_ptr<Ask>& ask) {
+  ask->over = true;
+  std::erase(asks_, ask);
 }
 
 void JobMaster::State::ask_over(const std::shared_ptr<Ask>& ask, const Status& status) {

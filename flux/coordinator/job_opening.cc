@@ -252,8 +252,9 @@ void JobMaster::State::pass_read(Result<Geometry> geometry) {
   pass_open_ = true;
   tell_all(
       "the pass to be opened",
-      [this](ServerAdminPort* port, AdminCall call, ServerAdminPort::Done done) {
-        port->open_pass(std::move(call), pass_, geometry_->hash(), std::move(done));
+      [pass = pass_, geometry = geometry_->hash()](ServerAdminPort* port, AdminCall call,
+                                                   ServerAdminPort::Done done) {
+        port->open_pass(std::move(call), pass, geometry, std::move(done));
       },
       [this](const Status& status) {
         if (ended()) return;
@@ -286,8 +287,9 @@ void JobMaster::State::mark_decided() {
   if (skipped.empty()) return find_section(0);
   tell_all(
       "verdicts",
-      [this, skipped](ServerAdminPort* port, AdminCall call, ServerAdminPort::Done done) {
-        port->mark(std::move(call), geometry_->hash(), skipped, Verdict::kSkipped, std::move(done));
+      [skipped, geometry = geometry_->hash()](ServerAdminPort* port, AdminCall call,
+                                              ServerAdminPort::Done done) {
+        port->mark(std::move(call), geometry, skipped, Verdict::kSkipped, std::move(done));
       },
       [this](const Status& status) {
         if (ended()) return;

@@ -211,8 +211,10 @@ void JobMaster::State::recount_if() {
 }
 
 // A replica that was promoted for want of a better one may lack the pass and its verdicts, too.
+// What is asked names the pass by value: it may be asked again when another pass is read already.
 void JobMaster::State::look_again() {
   const uint64_t look = ++looks_;
+  const uint64_t geometry = geometry_->hash();
   const auto then = [this, look](const Then& next) {
     return [this, look, next](const Status& status) {
       if (ended() || look != looks_) return;
@@ -221,23 +223,22 @@ void JobMaster::State::look_again() {
     };
   };
   const Then find = [this](const Status&) { find_section(0); };
-  const Then mark = [this, then, find](const Status&) {
+  const Then mark = [this, then, find, geometry, look](const Status&) {
     const std::vector<BatchId> skipped = decided(Verdict::kSkipped);
     if (skipped.empty()) return find(Status::ok());
     tell_all(
         "verdicts",
-        [this, skipped](ServerAdminPort* port, AdminCall call, ServerAdminPort::Done done) {
-          port->mark(std::move(call), geometry_->hash(), skipped, Verdict::kSkipped,
-                     std::move(done));
+        [skipped, geometry](ServerAdminPort* port, AdminCall call, ServerAdminPort::Done done) {
+          port->mark(std::move(call), geometry, skipped, Verdict::kSkipped, std::move(done));
         },
-        then(find));
+        then(find), look);
   };
   tell_all(
       "the pass to be opened",
-      [this](ServerAdminPort* port, AdminCall call, ServerAdminPort::Done done) {
-        port->open_pass(std::move(call), pass_, geometry_->hash(), std::move(done));
+      [pass = pass_, geometry](ServerAdminPort* port, AdminCall call, ServerAdminPort::Done done) {
+        port->open_pass(std::move(call), pass, geometry, std::move(done));
       },
-      then(mark));
+      then(mark), look);
 }
 
 void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {

@@ -120,6 +120,7 @@ OpenJob JobMaster::State::open_job_of(ServerId id) const {
   job.term = term_;
   job.self = id;
   job.places.servers = addresses();
+  if (id < servers_.size()) job.boot = servers_[id].info.boot;
   return job;
 }
 

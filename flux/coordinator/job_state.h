@@ -135,6 +135,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
     AskVerb verb;
     Then then;
     bool again = true;  // after kUnavailable, under the places of then
+    uint64_t look = 0;  // not 0: given up when looks_ has moved on
     TimeNs since = 0, until = 0, due = 0;
     std::set<ShardId> todo;
     struct Group {
@@ -208,15 +209,16 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
 
   // asks
   void ask_shards(std::string what, std::vector<ShardId> shards, AskVerb verb, Then then,
-                  bool again = true);
-  void ask_all(std::string what, AskVerb verb, Then then, bool again = true);
+                  bool again = true, uint64_t look = 0);
+  void ask_all(std::string what, AskVerb verb, Then then, bool again = true, uint64_t look = 0);
   // A verb that answers with a Status only.
   using PlainVerb = std::function<void(ServerAdminPort*, AdminCall, ServerAdminPort::Done)>;
-  void tell_all(std::string what, PlainVerb verb, Then then);
+  void tell_all(std::string what, PlainVerb verb, Then then, uint64_t look = 0);
   void kick_asks();
   void kick(const std::shared_ptr<Ask>& ask);
   void ask_answered(const std::shared_ptr<Ask>& ask, uint64_t group, const Status& status,
                     const std::function<void()>& merge);
+  void drop(const std::shared_ptr<Ask>& ask);
   void ask_over(const std::shared_ptr<Ask>& ask, const Status& status);
   void asks_lost(ServerId server);
   void check_asks();

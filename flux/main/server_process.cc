@@ -52,9 +52,11 @@ class ServerProcess {
     peers_ = std::make_unique<PeerServers>(caller_of(security), [this](uint64_t incarnation) {
       return service_.shape_of(incarnation);
     });
+    const bool joins = !arguments_.coordinator.empty();
+    const uint64_t boot = joins ? new_boot() : 0;
     FLUX_RETURN_IF_ERROR(listen(security));
-    if (!arguments_.coordinator.empty()) {
-      FLUX_RETURN_IF_ERROR(join(security));
+    if (joins) {
+      FLUX_RETURN_IF_ERROR(join(security, boot));
     } else {
       log_->say("serves the jobs of every coordinator that names it (--server)");
     }
@@ -111,7 +113,7 @@ class ServerProcess {
   }
 
   // Every 200 ms or so from this thread, which does nothing else.
-  Status join(const SecurityOptions& security) {
+  Status join(const SecurityOptions& security, uint64_t boot) {
     Caller caller = caller_of(security);
     caller.on_break = [this] {
       if (member_) member_->broken();
@@ -125,7 +127,7 @@ class ServerProcess {
     options.coordinator = arguments_.coordinator;
     options.first_answer_ns = kFirstAnswerNs;
     options.join.name = arguments_.name;
-    options.join.boot = random_id();
+    options.join.boot = boot;
     options.join.address = address_;
     options.join.host = host_name();
     options.join.pid = static_cast<uint32_t>(::getpid());
@@ -135,21 +137,25 @@ class ServerProcess {
     return Status::ok();
   }
 
+  uint64_t new_boot() {
+    const uint64_t boot = random_id();
+    service_.set_boot(boot);
+    return boot;
+  }
+
   ServerMemberHooks make_hooks() {
     ServerMemberHooks hooks;
-    hooks.new_boot = [] { return random_id(); };
+    hooks.new_boot = [this] { return new_boot(); };
     hooks.suspects = [this] { return jobs_.suspects(); };
     hooks.rss_bytes = [] { return peak_rss_bytes(); };
     hooks.heard = [this] { jobs_.heard_coordinator(); };
     hooks.joined = [this](ServerId id) {
-      service_.set_self(id);
       if (id == index_) return;
       index_ = id;
       log_->say(fmt::format("joined the job at {} as server {}", arguments_.coordinator, id));
     };
     hooks.forget = [this] {
       log_->say("is no member of the job any more: forgets its replicas and joins anew");
-      service_.set_self(kNobody);
       service_.forget_all();
       index_ = kNobody;
     };

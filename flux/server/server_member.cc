@@ -77,8 +77,9 @@ class ServerMember::State : public std::enable_shared_from_this<State> {
       }
       case Code::kStale:
         heard();
-        hooks_.forget();
+        // First: nothing is opened any more for who it was.
         options_.join.boot = hooks_.new_boot();
+        hooks_.forget();
         break;
       case Code::kNotFound:
         heard();

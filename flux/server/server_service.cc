@@ -40,8 +40,8 @@ void ServerService::handle(RpcRequest request, Responder respond) {
   }
 }
 
-void ServerService::set_self(ServerId self) {
-  state_->set_self(self);
+void ServerService::set_boot(uint64_t boot) {
+  state_->set_boot(boot);
 }
 
 void ServerService::forget_all() {

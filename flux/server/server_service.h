@@ -42,8 +42,8 @@ class ServerService final : public Service {
   // After the last request: slow work under way is finished, what waits is dropped. The destructor
   // does it too.
   void stop();
-  // Jobs are opened only for this id; kNoServer: for any.
-  void set_self(ServerId self);
+  // Jobs are opened only for this boot (ServerJoin); 0, as at first: for any. Before it listens.
+  void set_boot(uint64_t boot);
   // This server is no member any more: every job is closed and forgotten, as if it began anew.
   void forget_all();
   // The shape of an open job, for whoever forwards its operations; null: no such job.

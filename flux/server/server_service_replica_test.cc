@@ -278,17 +278,19 @@ TEST_F(ReplicatedService, OlderTermsAndOtherServersAreRefused) {
               admins_[0]->close_below(call({1, 1}), 1, std::move(done));
             }).code(),
             Code::kStale);
-  // A process that has joined as another server opens no job for the one that it was.
+  // A process that has joined anew, or was started anew, opens no job for the one that was there:
+  // its shards would be primaries without a history.
   nodes_[1]->service().forget_all();
   EXPECT_TRUE(nodes_[1]->jobs().all().empty());
-  nodes_[1]->service().set_self(7);
+  nodes_[1]->service().set_boot(7);
   RemoteAdminOptions once;
   once.slow.tries_max = 1;
   RemoteAdmin hasty(coordinators_[1].get(), &loop_, 9, once);
-  OpenJob job{"job", {}, kLife, 1, 1, {}};
+  OpenJob job{"job", {}, kLife, 1, 1, {}, 6};
   EXPECT_EQ(wait<Status>([&](auto done) { hasty.open_job(job, std::move(done)); }).code(),
             Code::kUnavailable);
-  job.self = 7;
+  EXPECT_TRUE(nodes_[1]->jobs().all().empty());
+  job.boot = 7;
   EXPECT_TRUE(wait<Status>([&](auto done) { hasty.open_job(job, std::move(done)); }).is_ok())
       << "the incarnation may be opened again by who began anew";
 }

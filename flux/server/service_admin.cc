@@ -197,12 +197,12 @@ ServerService::State::Answer ServerService::State::open_job(std::string_view mes
     if (std::find(closed_.begin(), closed_.end(), request.incarnation) != closed_.end())
       return error(Code::kStale, "job '{}': this incarnation was closed here", request.name);
   }
-  // A request for the server that this process was before it joined anew; or it has joined, and is
-  // about to hear that.
-  const ServerId self = self_.load();
-  if (self != kNoServer && self != request.self)
-    return error(Code::kUnavailable, "job '{}': this is server {}, not {}", request.name, self,
-                 request.self);
+  // A request, late or of a coordinator that was replaced, for the process that was here before:
+  // its shards would begin anew, unnoticed.
+  const uint64_t boot = boot_.load();
+  if (boot != 0 && boot != request.boot)
+    return error(Code::kUnavailable, "job '{}': another process than the one that joined is here",
+                 request.name);
   const Status status = jobs_->open(request);
   forget_closed();  // it may have taken the place of an older one
   if (status.is_ok()) (void)find(request.incarnation);

@@ -50,7 +50,7 @@ class ServerService::State : public std::enable_shared_from_this<State> {
   void install(const RpcRequest& request, Responder respond);
   void admin(const RpcRequest& request, Responder respond);
   void forget_all();
-  void set_self(ServerId self) { self_.store(self); }
+  void set_boot(uint64_t boot) { boot_.store(boot); }
   std::shared_ptr<const ModelShape> shape_of(uint64_t incarnation);
   // Slow work under way is finished, what waits is dropped.
   void stop() {
@@ -95,7 +95,7 @@ class ServerService::State : public std::enable_shared_from_this<State> {
   ObjectPool<PullWork> pulls_;
   ObjectPool<WirePush> pushes_;
   ObjectPool<WireReplicate> forwards_;
-  std::atomic<ServerId> self_{kNoServer};
+  std::atomic<uint64_t> boot_{0};
 
   std::shared_mutex served_mutex_;
   std::map<uint64_t, std::shared_ptr<ServedJob>> served_;  // guarded by served_mutex_

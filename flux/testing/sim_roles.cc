@@ -327,15 +327,19 @@ void ServerProcess::join() {
   options.join = {name(), node_->boot(), server_address(index_), "sim", 0};
   options.coordinator = kCoordinatorAddress;
   options.first_answer_ns = options.silence_ns = kSilence;
+  service_->set_boot(options.join.boot);
   ServerMemberHooks hooks;
-  hooks.new_boot = [this] { return draw_seed(); };
+  hooks.new_boot = [this] {
+    const uint64_t boot = draw_seed();
+    service_->set_boot(boot);
+    return boot;
+  };
   hooks.suspects = [this] { return jobs_.suspects(); };
   hooks.rss_bytes = [] { return uint64_t{0}; };
   hooks.heard = [this] { jobs_.heard_coordinator(); };
-  hooks.joined = [this](ServerId id) { service_->set_self(id); };
+  hooks.joined = [](ServerId) {};
   hooks.forget = [this] {
     context_->world.tell(name() + " is no member any more and begins anew");
-    service_->set_self(kNoServer - 1);  // of nobody
     service_->forget_all();
   };
   hooks.end = [this](const Status& status) { end(status); };

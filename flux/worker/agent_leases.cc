@@ -165,7 +165,9 @@ void WorkerAgent::take_answer(uint32_t queue, const LeaseAnswer& answer) {
     }
     case LeaseAnswer::Kind::kEnd:
       store_->lease_over(queue);
-      store_->end(queue);
+      // For every lane: the answers of the others may be lost with the coordinator that gave them,
+      // and the rounds of the next one would wait for a lane that has ended.
+      for (uint32_t q = 0; q < store_->queues(); ++q) store_->end(q);
       if (reason_.empty()) reason_ = answer.reason;
       return;
   }

@@ -237,6 +237,19 @@ TEST(Silence, ACoordinatorThatFallsSilentEndsTheWorkerWithThatReason) {
   EXPECT_GT(outcome.report.batches, before) << "it trained what it had";
 }
 
+TEST(Silence, AnEndThatOneLaneHearsIsTheEndOfAll) {
+  const Data data(600, 8, 240, 5);
+  Setting setting;
+  setting.mode = "sync";
+  setting.workers = 1;
+  setting.lanes = 3;
+  Cluster cluster(3, setting, data, {0, 0, 5 * kMillisecond, 400 * kMillisecond});
+  ASSERT_FALSE(cluster.run(kSecond / 10));
+  cluster.job.last_words_to = 1;  // then that coordinator is replaced by one that knows of no end
+  ASSERT_TRUE(cluster.run(20 * kSecond)) << "its lanes would be waited for, and one has ended";
+  EXPECT_TRUE(cluster.workers[0]->outcome->status.is_ok());
+}
+
 TEST(Silence, ACoordinatorThatIsNeverThereIsSaidSo) {
   const Data data(60, 8, 40, 5);
   Cluster cluster(3, {}, data, {1, 0, 5 * kMillisecond, 400 * kMillisecond});
