@@ -29,7 +29,7 @@ ScoreSums judge(float* scores, const float* weights, uint32_t n, float scale) {
     for (uint32_t l = 0; l < kBlock; ++l) {
       const float w = weights[i + l];
       const float z = w > 0 ? scores[i + l] : 0.0F;
-      const float u = exp_negative(-std::fabs(z));
+      const float u = exp_of(-std::fabs(z));
       const float p = (z >= 0 ? 1.0F : u) / (1.0F + u);
       const float signed_z = kLabel ? -z : z;
       losses[l] += w * ((signed_z > 0 ? signed_z : 0.0F) + log1p_unit(u));

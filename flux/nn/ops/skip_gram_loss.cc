@@ -13,19 +13,14 @@
 namespace flux {
 namespace {
 
-uint32_t slot_of(const ModelInputs& model, const std::string& name) {
-  const auto& names = model.slot_names;
-  return static_cast<uint32_t>(std::find(names.begin(), names.end(), name) - names.begin());
-}
-
 // What the attributes say; infer() has accepted them.
 SkipGramShape shape_of(const Graph& graph, const Node& node) {
   const ModelInputs& model = graph.inputs();
   SkipGramShape shape;
   shape.dim = model.tables.at(node.text_attr("table")) / 2;
   shape.all_slots = model.slots;
-  shape.words = slot_of(model, node.text_attr("words"));
-  shape.negatives = slot_of(model, node.text_attr("negatives"));
+  shape.words = node.slots[0];
+  shape.negatives = node.slots[1];
   shape.window = static_cast<uint32_t>(node.int_attr("window"));
   shape.share = static_cast<uint32_t>(node.int_attr("share"));
   shape.per_pair = static_cast<float>(node.float_attr("per_pair"));
@@ -52,7 +47,7 @@ Status infer(InferContext& context) {
                     "of table '{}' must be even, got {}",
                     node.text_attr("table"), dim));
   const std::string &words = node.text_attr("words"), &negatives = node.text_attr("negatives");
-  FLUX_RETURN_IF_ERROR(context.find_slots({words, negatives}).status());
+  FLUX_RETURN_IF_ERROR(context.find_slots({words, negatives}));
   if (words == negatives)
     return context.fail(
         fmt::format("'words' and 'negatives' must be two slots, not '{}' twice", words));
