@@ -72,8 +72,7 @@ Status check_no_words(const DataOptions& options) {
 
 Status check_sentences(const DataOptions& options) {
   FLUX_RETURN_IF_ERROR(check_fixed(options));
-  if (options.key_per_example)
-    return invalid("data: key_per_example is not for format sentences");
+  if (options.key_per_example) return invalid("data: key_per_example is not for format sentences");
   if (options.vocabulary.empty())
     return invalid(
         "data: format sentences needs 'vocabulary': a file of words and their counts, made by "
