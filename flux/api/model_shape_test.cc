@@ -12,7 +12,7 @@ namespace {
 
 ModelShape two_phases() {
   // 3 dense shards of the first phase (40000 floats), 1 of the second.
-  return {8, {4, 1, 2}, 40005, {{{4, 1, 0}, 40000}, {{4, 0, 2}, 5}}};
+  return {8, {4, 1, 2}, 40005, 1, {}, {{{4, 1, 0}, 40000}, {{4, 0, 2}, 5}}};
 }
 
 TEST(ModelShape, DenseShardsLieInOnePhase) {

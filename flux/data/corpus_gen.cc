@@ -16,7 +16,7 @@ namespace {
 // All of these are part of the format: the same options give the same bytes for ever.
 constexpr uint64_t kChunk = 10'000;  // sentences drawn from one seed
 constexpr uint64_t kWordsMin = 8, kWordsSpread = 17;
-constexpr double kTwoTopics = 0.3;   // of the sentences
+constexpr double kTwoTopics = 0.3;    // of the sentences
 constexpr double kTopicWords = 0.45;  // of the words
 constexpr double kCommonWords = 0.25;
 

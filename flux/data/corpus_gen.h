@@ -1,9 +1,10 @@
 // Sentences of a made language with a known truth: which words belong together.
 //
 // Words are numbered by how frequent they are (weights fall as 1 / rank). The first are common and
-// come everywhere; each of the others belongs to one topic. A sentence is about one topic, sometimes
-// two, and most of its words are of these; some are common, some come from anywhere. So words of one
-// topic have the same neighbours, and a model that learns from neighbours should put them together.
+// come everywhere; each of the others belongs to one topic. A sentence is about one topic,
+// sometimes two, and many of its words are of these; some are common, some come from anywhere. So
+// words of one topic have the same neighbours, and a model that learns from neighbours should put
+// them together.
 // Files of different seeds are different sentences of one language. The bytes depend on the options
 // only, never on the number of threads; memory does not grow with the number of lines.
 // Failure: Status with the path and the reason; each file is whole or untouched.

@@ -47,8 +47,8 @@ Result<std::unique_ptr<BlockReader>> TextDataset::open_block(uint32_t index, uin
   const DataBlock& block = geometry_.blocks[index];
   const DataFile& file = geometry_.files[block.file];
   const uint64_t first_line = block.first_record - first_record_[block.file] + 1;
-  auto out = format_->make({block, geometry_.batch_size, file.path, file.gzip, first_line, epoch},
-                           pool_);
+  auto out =
+      format_->make({block, geometry_.batch_size, file.path, file.gzip, first_line, epoch}, pool_);
   if (file.gzip) {
     FLUX_RETURN_IF_ERROR(
         gzip_[block.file]->read(block.begin, block.end - block.begin, out->text()));

@@ -1,6 +1,6 @@
-// Batches of a block of sentences: a line is an example, its words are one slot, negatives drawn for
-// it another one. What is drawn for a line depends on the seed, the epoch and its number in the pass
-// alone, so a batch that is trained again draws the same.
+// Batches of a block of sentences: a line is an example, its words are one slot, negatives drawn
+// for it another one. What is drawn for a line depends on the seed, the epoch and its number in the
+// pass alone, so a batch that is trained again draws the same.
 #include "flux/base/hash.h"
 #include "flux/data/block_readers.h"
 #include "flux/data/word_sampler.h"

@@ -99,11 +99,14 @@ VocabularyLine read_line(std::string_view line) {
   out.word = line.substr(0, blank);
   if (out.word.empty()) return {{}, 0, 1, "a word is missing; write 'word count'"};
   const size_t begin = line.find_first_not_of(" \t", blank);
-  if (begin == std::string_view::npos) return {{}, 0, line.size() + 1, "a count must follow the word"};
+  if (begin == std::string_view::npos)
+    return {{}, 0, line.size() + 1, "a count must follow the word"};
   const char* end = line.data() + line.size();
   const auto [stop, problem] = std::from_chars(line.data() + begin, end, out.count);
   if (problem != std::errc() || stop != end || out.count == 0)
-    return {{}, 0, begin + 1,
+    return {{},
+            0,
+            begin + 1,
             fmt::format("{} is no count; write a whole number from 1 on",
                         shown_field(line.substr(begin)))};
   return out;

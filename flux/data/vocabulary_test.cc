@@ -40,7 +40,9 @@ TEST(Vocabulary, CountsWhatAPlainReaderCounts) {
   ASSERT_EQ(counted.value().words.size(), plain.size());
   for (size_t i = 0; i < plain.size(); ++i) {
     EXPECT_EQ(counted.value().counts[i], plain[counted.value().words[i]]);
-    if (i > 0) EXPECT_GE(counted.value().counts[i - 1], counted.value().counts[i]);
+    if (i > 0) {
+      EXPECT_GE(counted.value().counts[i - 1], counted.value().counts[i]);
+    }
   }
 }
 
@@ -56,11 +58,16 @@ TEST(Vocabulary, ReadsBackWhatItWrites) {
 TEST(Vocabulary, SaysWhichLineIsWrong) {
   const TestDirectory folder;
   const std::pair<const char*, const char*> wrong[] = {
-      {"a 1\nb\n", "v.txt:2:2: a count must follow"}, {"a 1\n 2\n", "v.txt:2:1: a word is missing"},
-      {"a 1\nb x\n", "v.txt:2:3: "},                  {"a 0\n", "v.txt:1:3: "},
-      {"a -1\n", "v.txt:1:3: "},                      {"a 1 2\n", "v.txt:1:3: "},
-      {"a 1\nb 2\na 3\n", "v.txt:3:1: "},             {"a 99999999999999999999\n", "v.txt:1:3: "},
-      {"", "holds no word"},                          {"a 1\n\nb 2\n", "v.txt:2:1: "}};
+      {"a 1\nb\n", "v.txt:2:2: a count must follow"},
+      {"a 1\n 2\n", "v.txt:2:1: a word is missing"},
+      {"a 1\nb x\n", "v.txt:2:3: "},
+      {"a 0\n", "v.txt:1:3: "},
+      {"a -1\n", "v.txt:1:3: "},
+      {"a 1 2\n", "v.txt:1:3: "},
+      {"a 1\nb 2\na 3\n", "v.txt:3:1: "},
+      {"a 99999999999999999999\n", "v.txt:1:3: "},
+      {"", "holds no word"},
+      {"a 1\n\nb 2\n", "v.txt:2:1: "}};
   for (const auto& [text, message] : wrong) {
     const Status status = Vocabulary::load(folder.write("v.txt", text)).status();
     EXPECT_EQ(status.code(), Code::kInvalid) << text;

@@ -1,6 +1,6 @@
 // flux vectors: the rows of a saved model's table for the words of a vocabulary, as text that other
-// programs read: "WORDS DIM", then for each word a line "word v1 v2 ...". Of rows that skip_gram_loss
-// reads it is the first half: the word's vector as a center.
+// programs read: "WORDS DIM", then for each word a line "word v1 v2 ...". Of rows that
+// skip_gram_loss reads it is the first half: the word's vector as a center.
 #include <algorithm>
 #include <numeric>
 
@@ -51,8 +51,7 @@ class RowSource {
         shards_(model->server->shard_count()) {
     std::iota(shards_.begin(), shards_.end(), 0U);
     const Graph& graph = *model->role.graph;
-    for (const std::string& name : graph.tables())
-      dims_.push_back(graph.inputs().tables.at(name));
+    for (const std::string& name : graph.tables()) dims_.push_back(graph.inputs().tables.at(name));
     rows_.resize(dims_.size());
   }
   uint32_t dim() const { return shown_; }

@@ -40,9 +40,8 @@ Status generate(const CorpusArguments& arguments) {
 
 Status count(const VocabArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(arguments.files));
-  FLUX_ASSIGN_OR_RETURN(
-      const Vocabulary vocabulary,
-      count_words(files, arguments.min_count, threads_of(arguments.threads)));
+  FLUX_ASSIGN_OR_RETURN(const Vocabulary vocabulary,
+                        count_words(files, arguments.min_count, threads_of(arguments.threads)));
   FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));
   FLUX_RETURN_IF_ERROR(write_file_atomic(arguments.out, vocabulary.to_text()));
   fmt::print("{}: {} words, which come {} times\n", arguments.out,

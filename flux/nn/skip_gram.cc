@@ -119,8 +119,7 @@ void SkipGram::load_in(uint32_t occurrence, float* to) const {
 }
 
 void SkipGram::load_out(uint32_t occurrence, float* to) const {
-  std::memcpy(to, call_->table->rows + row_of(occurrence) + shape_.dim,
-              shape_.dim * sizeof(float));
+  std::memcpy(to, call_->table->rows + row_of(occurrence) + shape_.dim, shape_.dim * sizeof(float));
 }
 
 void SkipGram::add(const float* from, float* to) const {
@@ -189,8 +188,7 @@ void SkipGram::score_pairs(const Piece& piece) {
     pair_weights_[size_t{i} * band_ + shape_.window] = 0;
     pairs_ += count - 1;
   }
-  const ScoreSums sums =
-      judge<true>(pair_factors_, pair_weights_, n, call_->scale * piece.weight);
+  const ScoreSums sums = judge<true>(pair_factors_, pair_weights_, n, call_->scale * piece.weight);
   loss_ += static_cast<double>(piece.weight) * sums.loss;
   pair_probability_ += sums.probability;
 }

@@ -2,9 +2,9 @@
 //
 // A row of the table has two halves: the word's vector as a center (in) and as a context (out).
 // Center i of a sentence has a reach drawn from 1..window; each other word j within it is a pair
-// with the loss softplus(-<in_i, out_j>). Beside each pair stand `per_pair` negatives: all negatives
-// of the group of sentences that i belongs to, each weighted by per_pair / their number, but not
-// those that are the word j itself: softplus(<in_i, out_n>).
+// with the loss softplus(-<in_i, out_j>). Beside each pair stand `per_pair` negatives: all
+// negatives of the group of sentences that i belongs to, each weighted by per_pair / their number,
+// but not those that are the word j itself: softplus(<in_i, out_n>).
 // All words of a group share its negatives, so scores and gradients are small matrix products over
 // rows that stay in the first cache. Sentences of any length are worked off in pieces.
 // Threads: one owner; memory is taken when it is made. No failure.
@@ -51,7 +51,7 @@ struct SkipGramCall {
   const float* weights = nullptr;  // [batch]
   float scale = 1;                 // of all gradients
   float* gradient = nullptr;       // of the table's rows, added to; null: not wanted
-  float* predictions = nullptr;  // [batch]: mean probability of a pair, 0 without pairs; or null
+  float* predictions = nullptr;    // [batch]: mean probability of a pair, 0 without pairs; or null
 };
 
 class SkipGram {
@@ -95,13 +95,13 @@ class SkipGram {
   const uint32_t band_;   // floats per center in pair_*
   const SkipGramCall* call_ = nullptr;
 
-  float *centers_, *contexts_;                // rows of a piece
-  float *negatives_, *negatives_gradient_;    // rows of the group's negatives
-  float *pair_factors_, *pair_weights_;       // [center][context - center + window]
+  float *centers_, *contexts_;                   // rows of a piece
+  float *negatives_, *negatives_gradient_;       // rows of the group's negatives
+  float *pair_factors_, *pair_weights_;          // [center][context - center + window]
   float *negative_factors_, *negative_weights_;  // [center][negative_stride_]
-  float* sum_;                                // one row
-  uint32_t *left_, *right_;                   // of each center: contexts before and behind it
-  uint32_t *negative_rows_, *negative_places_;  // rows of the table, and occurrences
+  float* sum_;                                   // one row
+  uint32_t *left_, *right_;                      // of each center: contexts before and behind it
+  uint32_t *negative_rows_, *negative_places_;   // rows of the table, and occurrences
   uint32_t negative_count_ = 0, negative_stride_ = 0;
   uint32_t group_negatives_ = 0;  // all of the group
   double loss_ = 0, pair_probability_ = 0;

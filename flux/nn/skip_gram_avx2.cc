@@ -1,7 +1,7 @@
 // The kernels of skip_gram_kernels.h for every CPU that runs flux.
-#include "flux/nn/skip_gram_kernels.h"
-
 #include <immintrin.h>
+
+#include "flux/nn/skip_gram_kernels.h"
 
 namespace flux {
 namespace {

@@ -29,8 +29,8 @@ inline __m256 halves(Vec a) {
   return _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
 }
 inline __m128 sum4(Vec a, Vec b, Vec c, Vec d) {
-  const __m256 sums = _mm256_hadd_ps(_mm256_hadd_ps(halves(a), halves(b)),
-                                     _mm256_hadd_ps(halves(c), halves(d)));
+  const __m256 sums =
+      _mm256_hadd_ps(_mm256_hadd_ps(halves(a), halves(b)), _mm256_hadd_ps(halves(c), halves(d)));
   return _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1));
 }
 

@@ -1,6 +1,7 @@
-// skip_gram_loss: word2vec. An example is a sentence: one slot has its words, another one negatives;
-// pairs of near words should agree, words and negatives should not (nn/skip_gram.h). It reads the
-// rows of its table itself: the first half is a word's vector as a center, the second as a context.
+// skip_gram_loss: word2vec. An example is a sentence: one slot has its words, another one
+// negatives; pairs of near words should agree, words and negatives should not (nn/skip_gram.h). It
+// reads the rows of its table itself: the first half is a word's vector as a center, the second as
+// a context.
 #include <algorithm>
 #include <cstring>
 
@@ -166,8 +167,8 @@ AttrSpec text_attribute(const char* name, const char* value, const char* doc) {
 }
 
 std::vector<AttrSpec> attributes() {
-  return {required(text_attribute(
-              "table", "", "its rows are a word's vector as a center and as a context")),
+  return {required(text_attribute("table", "",
+                                  "its rows are a word's vector as a center and as a context")),
           text_attribute("words", "words", "slot of a sentence's words"),
           text_attribute("negatives", "negatives", "slot of its negatives"),
           int_attribute("window", 5, 1, 64,
