@@ -8,8 +8,8 @@
 namespace flux {
 namespace {
 
-constexpr uint32_t kSlots = 6;
-constexpr uint32_t kIds = 60;
+constexpr size_t kSlots = 6;
+constexpr size_t kIds = 60;
 
 class BendsTruth final : public MadeTruth {
  public:

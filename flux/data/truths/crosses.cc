@@ -6,11 +6,11 @@
 namespace flux {
 namespace {
 
-constexpr uint32_t kGroups = 2;
-constexpr uint32_t kInGroup = 3;
-constexpr uint32_t kSlots = kGroups * kInGroup;
-constexpr uint32_t kIds = 30;
-constexpr uint32_t kDim = 3;
+constexpr size_t kGroups = 2;
+constexpr size_t kInGroup = 3;
+constexpr size_t kSlots = kGroups * kInGroup;
+constexpr size_t kIds = 30;
+constexpr size_t kDim = 3;
 
 class CrossesTruth final : public MadeTruth {
  public:

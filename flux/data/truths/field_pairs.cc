@@ -6,9 +6,9 @@
 namespace flux {
 namespace {
 
-constexpr uint32_t kSlots = 6;
-constexpr uint32_t kIds = 40;
-constexpr uint32_t kDim = 2;
+constexpr size_t kSlots = 6;
+constexpr size_t kIds = 40;
+constexpr size_t kDim = 2;
 
 class FieldPairsTruth final : public MadeTruth {
  public:

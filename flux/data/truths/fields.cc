@@ -5,9 +5,9 @@
 namespace flux {
 namespace {
 
-constexpr uint32_t kSlots = 8;
-constexpr uint32_t kIds = 300;
-constexpr uint32_t kDim = 4;
+constexpr size_t kSlots = 8;
+constexpr size_t kIds = 300;
+constexpr size_t kDim = 4;
 
 class FieldsTruth final : public MadeTruth {
  public:

@@ -5,8 +5,8 @@
 namespace flux {
 namespace {
 
-constexpr uint32_t kSlots = 6;
-constexpr uint32_t kIds = 200;
+constexpr size_t kSlots = 6;
+constexpr size_t kIds = 200;
 
 class TasksTruth final : public MadeTruth {
  public:
