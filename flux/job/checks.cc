@@ -198,7 +198,8 @@ void check_stop(const YamlNode& root, const Job& job, Problems* problems) {
     problems->add(origin("metric"), "nothing to evaluate: the job has no test data",
                   "give data.test, or on: train with metric: loss");
   if (stop.on == "test" && stop.metric == "loss" && !(stop.phase.empty() && stop.head.empty()))
-    problems->add(origin("metric"), "the loss on test data is that of all phases and heads together",
+    problems->add(origin("metric"),
+                  "the loss on test data is that of all phases and heads together",
                   "metric: log_loss, or without phase and head");
   const std::vector<std::string> names = phase_names(job);
   if (!stop.phase.empty() && std::find(names.begin(), names.end(), stop.phase) == names.end())
