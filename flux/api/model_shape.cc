@@ -62,8 +62,8 @@ std::string to_string(const ModelShape& shape) {
     for (const uint32_t n : numbers) text += fmt::format("{}{}", text.empty() ? "" : ",", n);
     return text;
   };
-  std::string text = fmt::format("{} shards, rows of [{}] floats", shape.sparse_shards,
-                                 list(shape.dims));
+  std::string text =
+      fmt::format("{} shards, rows of [{}] floats", shape.sparse_shards, list(shape.dims));
   if (shape.groups != 1)
     text += fmt::format(" in the groups [{}] of {}", list(shape.table_groups), shape.groups);
   text += fmt::format(", {} dense parameters", shape.parameters);

@@ -10,10 +10,13 @@ namespace flux {
 MergedPush merged_push(const PsClientOptions& options, uint32_t phase) {
   const PhaseView view = options.shape.phase(phase);
   const ModelShape& all = options.shape;
-  const ModelShape shape{all.sparse_shards, {view.dims.begin(), view.dims.end()},
-                         view.parameters(), all.groups, all.table_groups};
-  return MergedPush(
-      shape, phase < options.dense_sums.size() ? options.dense_sums[phase] : std::vector<FlatRange>{});
+  const ModelShape shape{all.sparse_shards,
+                         {view.dims.begin(), view.dims.end()},
+                         view.parameters(),
+                         all.groups,
+                         all.table_groups};
+  return MergedPush(shape, phase < options.dense_sums.size() ? options.dense_sums[phase]
+                                                             : std::vector<FlatRange>{});
 }
 
 bool PsClient::State::has_room() const {

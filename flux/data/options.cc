@@ -59,7 +59,8 @@ Status check_fixed(const DataOptions& options) {
       options.slices.empty() && options.labels == DataOptions().labels)
     return Status::ok();
   return invalid(
-      "data: format {} has fixed columns; slots, dense, labels, weights, group and metrics.slices are "
+      "data: format {} has fixed columns; slots, dense, labels, weights, group and metrics.slices "
+      "are "
       "for format feasign",
       options.format);
 }

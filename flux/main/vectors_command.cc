@@ -50,7 +50,7 @@ class RowSource {
         plan_(model->server->sparse_shards()),
         shards_(model->server->shard_count()) {
     std::iota(shards_.begin(), shards_.end(), 0U);
-    const Graph& graph = *model->role.graph;
+    const Graph& graph = *model->role.graphs[0];
     for (const std::string& name : graph.tables()) dims_.push_back(graph.inputs().tables.at(name));
     rows_.resize(dims_.size());
   }
@@ -112,17 +112,20 @@ Status vectors(const VectorsArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const Job job, load_checked_job(arguments.job));
   const std::string& words =
       arguments.vocabulary.empty() ? job.data.vocabulary : arguments.vocabulary;
+  if (job.phases.size() > 1 || job.key_groups > 1)
+    return invalid("{}: vectors are written of jobs with one network and tables of all slots",
+                   job.path);
   if (words.empty())
     return invalid("{}: whose vectors? Give --vocabulary FILE, made by flux data vocab", job.path);
   if (is_folder(arguments.out)) return invalid("--out {}: it is a folder", arguments.out);
   FLUX_ASSIGN_OR_RETURN(const Vocabulary vocabulary, Vocabulary::load(words));
   FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job));
-  FLUX_ASSIGN_OR_RETURN(const size_t table, find_table(*model->role.graph, arguments.table));
+  FLUX_ASSIGN_OR_RETURN(const size_t table, find_table(*model->role.graphs[0], arguments.table));
   const bool to_screen = arguments.out == "-";
   if (!to_screen) FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));
   FLUX_ASSIGN_OR_RETURN(const auto file,
                         PiecewiseFile::create(to_screen ? "/dev/stdout" : arguments.out));
-  RowSource source(model.get(), table, shown_dim(*model->role.graph, table, arguments.whole));
+  RowSource source(model.get(), table, shown_dim(*model->role.graphs[0], table, arguments.whole));
   FLUX_RETURN_IF_ERROR(write_vectors(vocabulary, &source, file.get()));
   if (!to_screen)
     fmt::print("{} vectors of {} in {}\n", with_commas(vocabulary.words.size()), source.dim(),
