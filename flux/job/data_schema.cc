@@ -206,8 +206,8 @@ const Section& data_section() {
 
 std::vector<std::string> model_sources(const DataOptions& data) {
   std::vector<std::string> sources = {"dense"};
-  const std::vector<std::string> labels = features_of(data).labels;
-  sources.insert(sources.end(), labels.begin(), labels.end());
+  if (data.format != "sentences")
+    sources.insert(sources.end(), data.labels.begin(), data.labels.end());
   if (data.weights) sources.emplace_back("weight");
   return sources;
 }
