@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "flux/base/text.h"
-#include "flux/data/block_readers.h"
+#include "flux/data/format.h"
 #include "flux/data/gzip.h"
 #include "flux/data/options.h"
 #include "flux/storage/read_file.h"
@@ -16,7 +16,7 @@ class TextDataset final : public Dataset {
   TextDataset(Geometry geometry, const DataOptions& options)
       : geometry_(std::move(geometry)),
         features_(features_of(options)),
-        format_(options.format == "feasign" ? feasign_format(options) : criteo_format(options)) {
+        format_(find_format(options.format)->lines(options)) {
     uint64_t first = 0;
     std::vector<std::vector<uint64_t>> cuts(geometry_.files.size());
     for (const DataBlock& block : geometry_.blocks) cuts[block.file].push_back(block.begin);
@@ -86,6 +86,8 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
   for (const DataBlock& block : geometry.blocks)
     if (block.end - block.begin >= kBlockBytesMax)
       return error(Code::kCorrupt, "geometry: a block of {}", human_bytes(block.end - block.begin));
+  const DataFormat* format = find_format(options.format);
+  if (format->open != nullptr) return format->open(geometry, options);
   return std::unique_ptr<Dataset>(std::make_unique<TextDataset>(geometry, options));
 }
 

@@ -29,7 +29,7 @@ struct SlotOptions {
 };
 
 struct DataOptions {
-  std::string format = "criteo_tsv";  // criteo_tsv | feasign
+  std::string format = "criteo_tsv";  // one of data_formats()
   uint32_t batch_size = 1000;
   bool shuffle = true;
   uint64_t seed = 1;
@@ -42,6 +42,7 @@ struct DataOptions {
   std::vector<std::string> dense;               // names of numbers
   std::vector<std::string> labels = {"label"};  // in the order of the line
   bool weights = false;                         // examples have a weight
+  bool raw_keys = false;  // keys of the lines are those of tables: all slots share one key space
   std::string group;  // slot whose first key says whose example it is, for metrics by group
 };
 
@@ -53,8 +54,11 @@ struct Features {
   bool many_keys = false;  // a slot has any number of keys, else exactly one
   std::vector<std::string> labels;
   bool weights = false;
+  std::vector<std::string> dense_names = {};
 };
 Features features_of(const DataOptions& options);
+// Every format that `format` may name.
+const std::vector<std::string>& data_formats();
 // Geometry::shuffle_seed for these options: 0 without shuffling, never 0 with it.
 uint64_t shuffle_seed_of(const DataOptions& options);
 

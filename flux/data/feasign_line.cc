@@ -39,7 +39,10 @@ struct FeasignParser::Cursor {
 };
 
 FeasignParser::FeasignParser(const DataOptions& options)
-    : dense_(options.dense), labels_(options.labels.size()), weights_(options.weights) {
+    : dense_(options.dense),
+      labels_(options.labels.size()),
+      weights_(options.weights),
+      raw_keys_(options.raw_keys) {
   for (const SlotOptions& slot : options.slots)
     slots_.push_back({slot.name, hash_bytes(slot.keys.empty() ? slot.name : slot.keys)});
   uint32_t index = 0;
@@ -160,7 +163,7 @@ std::optional<LineError> FeasignParser::read_feature(std::string_view word, size
   if (group_ == static_cast<int>(*found) && out->group == 0) out->group = mix64(key) | 1;
   out->ordered = out->ordered && (out->slots.empty() || out->slots.back() <= *found);
   out->slots.push_back(*found);
-  out->keys.push_back(hash_pair(slots_[*found].space, key));
+  out->keys.push_back(raw_keys_ ? key : hash_pair(slots_[*found].space, key));
   return std::nullopt;
 }
 

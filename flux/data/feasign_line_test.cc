@@ -147,7 +147,7 @@ TEST(DataOptions, NamesMustBeDeclaredOnceAndFitTheFormat) {
   EXPECT_EQ(
       problem(o),
       "data: format criteo_tsv has fixed columns; slots, dense, labels, weights and group are "
-      "for format feasign");
+      "for other formats");
 }
 
 }  // namespace

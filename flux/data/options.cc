@@ -1,93 +1,28 @@
 #include "flux/data/options.h"
 
 #include <algorithm>
-#include <set>
 
 #include <glob.h>
 #include <sys/stat.h>
 
 #include "flux/base/text.h"
-#include "flux/data/criteo.h"
+#include "flux/data/format.h"
 
 namespace flux {
 
-namespace {
-
-const std::vector<std::string>& formats() {
-  static const std::vector<std::string> names = {"criteo_tsv", "feasign"};
-  return names;
-}
-
-// Everything that a model or a line may name, each once.
-Status check_names(const DataOptions& options) {
-  std::set<std::string> seen;
-  std::vector<std::string> all = options.dense;
-  for (const SlotOptions& slot : options.slots) all.push_back(slot.name);
-  all.insert(all.end(), options.labels.begin(), options.labels.end());
-  for (const std::string& name : all) {
-    if (name.empty()) return invalid("data: a slot, label or dense feature has no name");
-    if (!seen.insert(name).second)
-      return invalid("data: '{}' is declared twice among slots, dense and labels", name);
-  }
-  for (const char* taken : {"dense", "weight"})
-    if (seen.contains(taken))
-      return invalid("data: '{}' is reserved; give the feature another name", taken);
-  if (options.labels.empty()) return invalid("data.labels is empty; name at least one");
-  return Status::ok();
-}
-
-Status check_feasign(const DataOptions& options) {
-  FLUX_RETURN_IF_ERROR(check_names(options));
-  if (options.slots.empty() && options.dense.empty() && !options.key_per_example)
-    return invalid("data: format feasign needs 'slots' or 'dense': what the lines hold");
-  std::vector<std::string> names = {"sid"};
-  for (const SlotOptions& slot : options.slots) names.push_back(slot.name);
-  if (options.group.empty() || std::find(names.begin(), names.end(), options.group) != names.end())
-    return Status::ok();
-  return invalid("data.group '{}' is no slot{}; allowed: {}", options.group,
-                 did_you_mean(options.group, names), join(names, ", "));
-}
-
-Status check_criteo(const DataOptions& options) {
-  if (options.slots.empty() && options.dense.empty() && !options.weights && options.group.empty() &&
-      options.labels == DataOptions().labels)
-    return Status::ok();
-  return invalid(
-      "data: format criteo_tsv has fixed columns; slots, dense, labels, weights and group are for "
-      "format feasign");
-}
-
-}  // namespace
-
 Status check_data_options(const DataOptions& options) {
   const std::string transforms[] = {"log1p", "none"};
-  if (std::find(formats().begin(), formats().end(), options.format) == formats().end())
+  const DataFormat* format = find_format(options.format);
+  if (format == nullptr)
     return invalid("data format '{}' is not known; allowed: {}{}", options.format,
-                   join(formats(), ", "), did_you_mean(options.format, formats()));
+                   join(data_formats(), ", "), did_you_mean(options.format, data_formats()));
   if (options.dense_transform != transforms[0] && options.dense_transform != transforms[1])
     return invalid("dense_transform '{}' is not known; allowed: log1p, none{}",
                    options.dense_transform, did_you_mean(options.dense_transform, transforms));
   if (options.batch_size == 0 || options.batch_size > kBatchSizeMax)
     return invalid("batch_size {} is out of range; allowed: 1 to {}", options.batch_size,
                    kBatchSizeMax);
-  return options.format == "feasign" ? check_feasign(options) : check_criteo(options);
-}
-
-Features features_of(const DataOptions& options) {
-  Features out;
-  out.labels = options.labels;
-  if (options.format == "feasign") {
-    out.dense = static_cast<uint32_t>(options.dense.size());
-    out.weights = options.weights;
-    for (const SlotOptions& slot : options.slots) out.slot_names.push_back(slot.name);
-    out.many_keys = !options.key_per_example;
-  } else {
-    out.dense = kCriteoDense;
-    for (uint32_t s = 1; s <= kCriteoSlots; ++s) out.slot_names.push_back(fmt::format("C{}", s));
-  }
-  if (options.key_per_example) out.slot_names = {"example"};
-  out.slots = static_cast<uint32_t>(out.slot_names.size());
-  return out;
+  return format->check(options);
 }
 
 uint64_t shuffle_seed_of(const DataOptions& options) {

@@ -73,7 +73,7 @@ Section make_data_section() {
   s.doc = "What is read and how it is cut into batches.";
   s.value<D>(
        "format", [](D & d) -> auto& { return d.job.data.format; }, "Format of the files.")
-      .one_of({"criteo_tsv", "feasign"});
+      .one_of(data_formats());
   static const Section slot = make_slot_section();
   s.list<D>(
        "slots", &slot, [](D & d) -> auto& { return d.job.data.slots; },
@@ -94,6 +94,10 @@ Section make_data_section() {
   s.value<D>(
       "weights", [](D & d) -> auto& { return d.job.data.weights; },
       "feasign: whether examples have weights (w=); layers use them as the input `weight`.");
+  s.value<D>(
+      "raw_keys", [](D & d) -> auto& { return d.job.data.raw_keys; },
+      "feasign: keys of the lines are those of the tables, as `flux data convert` writes them; else "
+      "each slot has its own.");
   s.value<D>(
        "group", [](D & d) -> auto& { return d.job.data.group; },
        "feasign: slot whose first key says whose example it is, for metrics by group; sid: the "

@@ -1,0 +1,32 @@
+// RecordSchema: what every record of a block file holds, by name and in order.
+//
+// Stands at the head of the file as JSON, so that a person can read it with `head -c 400`.
+// Plain values and pure functions. Failure: kCorrupt, without the path, which the caller knows.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flux/base/status.h"
+#include "flux/data/dataset.h"
+
+namespace flux {
+
+struct RecordSchema {
+  std::vector<std::string> labels, dense, slots;
+  bool weights = false;  // each record has a weight
+  bool groups = false;   // and whose it is (a user, a search)
+  bool many_keys = true;  // a slot has any number of keys, else exactly one
+
+  // Bytes of a record before its keys, without the counts of many keys.
+  uint32_t fixed_bytes() const;
+  std::string to_json() const;
+  static Result<RecordSchema> from_json(std::string_view text);
+};
+
+// The schema of what a dataset with these options gives.
+RecordSchema schema_of(const DataOptions& options);
+
+}  // namespace flux
