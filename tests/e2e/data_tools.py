@@ -42,7 +42,7 @@ class DataTools(Case):
     def convert(self, source: str, to: str, out: str, *more: str) -> str:
         """The data section of the job that reads it."""
         done = self.flux("data", "convert", source, "--to", to, "--out", out, *more)
-        section = done.stdout
+        section = done.out
         self.assertTrue(section.startswith(f"data:\n  format: {to}\n"), section)
         return section + f"  batch: 50\n  test: [{out}]\n"
 
@@ -60,7 +60,7 @@ class DataTools(Case):
     def test_feasign_lines_with_many_keys_too(self) -> None:
         self.flux("data", "gen", "feasign", "--kind", "sequence", "--examples", "2000",
                   "--out", "s.txt")
-        guessed = json.loads(self.flux("data", "stats", "s.txt", "--json").stdout)
+        guessed = json.loads(self.flux("data", "stats", "s.txt", "--json").out)
         slots = [slot["name"] for slot in guessed["slots"]]
         source = ("data: {format: feasign, train: [s.txt], test: [s.txt], batch: 50, slots: ["
                   + ", ".join(f"{{name: {name}}}" for name in slots) + "]}")
@@ -72,7 +72,7 @@ class DataTools(Case):
         lines = [f"{i % 4 == 0:d} user:{i % 50} tag:{i} tag:{i + 1} price:{i * 0.5}\n"
                  for i in range(400)] + ["1 user:7\n"]
         (self.folder / "a.txt").write_text("".join(lines))
-        stats = json.loads(self.flux("data", "stats", "a.txt", "--json").stdout)
+        stats = json.loads(self.flux("data", "stats", "a.txt", "--json").out)
         self.assertEqual(stats["examples"], 401)
         slots = {slot["name"]: slot for slot in stats["slots"]}
         self.assertEqual(slots["user"]["examples"], 401)
@@ -83,15 +83,15 @@ class DataTools(Case):
         self.assertAlmostEqual(slots["tag"]["different_keys"], 401, delta=12)
         self.assertEqual(stats["labels"][0]["not_zero"], 101)
         self.assertEqual(stats["dense"][0]["most"], 199.5)
-        text = self.flux("data", "stats", "a.txt").stdout
+        text = self.flux("data", "stats", "a.txt").out
         self.assertIn("401 examples", text)
         self.assertIn("user", text)
 
     def test_head_prints_records_that_feasign_takes_back(self) -> None:
         text = "1 w=0.5 user:17 item:9 item:4 price:0.25\n0 w=2 user:18446744073709551615\n"
         (self.folder / "a.txt").write_text(text)
-        self.assertEqual(self.flux("data", "head", "a.txt").stdout, text)
-        self.assertEqual(self.flux("data", "head", "a.txt", "-n", "1").stdout,
+        self.assertEqual(self.flux("data", "head", "a.txt").out, text)
+        self.assertEqual(self.flux("data", "head", "a.txt", "-n", "1").out,
                          text.splitlines(keepends=True)[0])
 
     def test_validate_names_every_bad_record(self) -> None:
@@ -105,12 +105,12 @@ class DataTools(Case):
             "[{name: user}, {name: item}]}").replace("LAYERS", WITH_DENSE))
         path.write_text("".join(lines))
         done = self.flux("data", "validate", "--job", "job.yaml", code=2)
-        self.assertIn("a.txt:1234:8: key 'x' of slot 'user'", done.stderr)
-        self.assertIn("a.txt:3000:1: label", done.stderr)
-        self.assertIn("2 of 3,000 records are bad", done.stderr)
+        self.assertIn("a.txt:1234:8: key 'x' of slot 'user'", done.err)
+        self.assertIn("a.txt:3000:1: label", done.err)
+        self.assertIn("2 of 3,000 records are bad", done.err)
         path.write_text("1 user:1 item:2\n")
         self.assertIn("1 record(s) in 1 file(s) are good",
-                      self.flux("data", "validate", "--job", "job.yaml").stdout)
+                      self.flux("data", "validate", "--job", "job.yaml").out)
 
     def test_what_is_not_clear_is_said(self) -> None:
         (self.folder / "a.txt").write_text("some words\n")
