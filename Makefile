@@ -63,9 +63,10 @@ drill: build $(TRAIN) $(TEST)  ## train with a kill every 5 s; ends with the acc
 sim: build  ## SEEDS (default 100000) simulated clusters under faults, on all cores
 	build/flux sim --seeds 1..$(SEEDS)
 
-mutants:  ## show that each operator's test notices a wrong backward pass (slow); ARGS="--only fm"
+mutants:  ## show that tests notice wrong backward passes and update rules (slow); ARGS="--only fm"
 	@tools/deps.sh build test
 	python3 -B tools/mutate_ops.py $(ARGS)
+	@test -n '$(ARGS)' || python3 -B tools/mutate_rules.py
 
 fuzz: SECONDS ?= 60
 fuzz:  ## hostile bytes for every parser, SECONDS=60 for each (clang)

@@ -57,8 +57,8 @@ std::unique_ptr<Dataset> open_data(const std::string& path, DataOptions options)
 
 // A batch that is pulled for, with the dense values of that moment.
 struct InHand {
-  InHand(const std::vector<uint32_t>& dims, size_t parameters) : work(kShards, dims, parameters) {
-    work.dense = std::make_shared<Buffer<float>>(parameters);
+  explicit InHand(const ModelShape& shape) : work(shape) {
+    work.dense = std::make_shared<Buffer<float>>(shape.parameters);
   }
   BatchWork work;
 };
@@ -97,9 +97,7 @@ class Model {
   }
 
   const Geometry& geometry() const { return train_->geometry(); }
-  std::unique_ptr<InHand> hand() const {
-    return std::make_unique<InHand>(dims_, graph_->parameter_count());
-  }
+  std::unique_ptr<InHand> hand() const { return std::make_unique<InHand>(shape()); }
 
   void take(const BatchId& id, float scale, InHand* hand) {
     BatchWork& work = hand->work;
@@ -137,7 +135,7 @@ class Model {
     }
     const std::vector<float> weights = mean_weights(examples);
     for (size_t i = 0; i < parts.size(); ++i) parts[i].weight = weights[i];
-    MergedPush merged(kShards, dims_, graph_->parameter_count());
+    MergedPush merged(shape());
     merged.merge(parts);
     PushRequest request;
     request.claim = {kLife, geometry().hash(), {}, Verdict::kApplied};
@@ -182,18 +180,20 @@ class Model {
                                         {"data.test", s.test}};
     return must(load_job(s.job, sets));
   }
+  ModelShape shape() const { return {kShards, dims_, graph_->parameter_count()}; }
+
   static NetInput input(const BatchWork& work) {
     NetInput in;
     in.batch = work.batch.size;
     in.labels = work.batch.labels.data();
     in.dense = work.batch.dense_values.data();
     for (const Buffer<float>& rows : work.rows)
-      in.tables.push_back({rows.data(), work.plan.unique(), work.plan.index().data()});
+      in.tables.push_back({rows.data(), work.plan.unique(), 0, work.plan.index().data()});
     return in;
   }
   void pull(BatchWork* work) {
     work->plan.build(work->batch.keys);
-    work->size_rows(dims_);
+    work->size_rows(shape());
     server_->pull({kLife, shards_, work->plan.sharded(), work->row_pointers, work->dense->data()},
                   [](const PullReply& reply) {
                     if (!reply.status.is_ok()) std::exit(1);

@@ -27,15 +27,19 @@ from harness import (
     report,
     setup,
     targets,
+    words,
+    xlearn,
 )
 from harness.errors import BenchError, SkippedError
 from harness.flux import ROOT, Files, Flux
 from harness.paddle import PaddlePeer
 from harness.rows import Case, Series
 
-PARTS = ("ctr", "models", "lr", "cluster", "counting", "micro", "start")
+PARTS = ("ctr", "models", "lr", "fm", "words", "cluster", "counting", "micro", "start")
 ON_REQUEST = ("lr_policy",)  # no comparison with peers: only when named
-NEEDS_FLUX = frozenset({"ctr", "models", "lr", "cluster", "start", "lr_policy"})  # and its data
+NEEDS_FLUX = frozenset(  # and its data
+    {"ctr", "models", "lr", "fm", "cluster", "start", "lr_policy"}
+)
 EXAMPLES, TEST_EXAMPLES, REPEAT = 1_000_000, 100_000, 3
 QUICK_EXAMPLES, QUICK_TEST_EXAMPLES, QUICK_REPEAT = 100_000, 20_000, 1
 
@@ -104,7 +108,7 @@ class Bench:
             transform=args.dense,
         )
         self.flux: Flux | None = None
-        if not args.peers_only and args.only & (NEEDS_FLUX | {"counting"}):
+        if not args.peers_only and args.only & (NEEDS_FLUX | {"counting", "words"}):
             self.flux = Flux(args.build.resolve() / "flux", self.cache / "scratch")
         elif args.peers_only and not args.data:
             raise BenchError("--peers-only needs --data, as flux makes the data otherwise")
@@ -160,6 +164,17 @@ class Bench:
         ]
         cases.measure_all(todo, self.report.repeat, self.report.table)
 
+    def fm(self, files: Files) -> None:
+        programs = xlearn.programs_of(self.cache)
+        self.report.versions["xLearn"] = xlearn.version()
+        peer = xlearn.XlearnPeer.prepare(programs, files, self.cache, self.args.dense)
+        todo = [
+            case
+            for threads in self.threads
+            for case in xlearn.fm_cases(self.flux, peer, files, threads)
+        ]
+        cases.measure_all(todo, self.report.repeat, self.report.table)
+
     def cluster(self, files: Files) -> None:
         threads = self.threads[0]
         todo = self.paddle(files, threads)
@@ -195,6 +210,27 @@ class Bench:
         page = lr_policy.render(results, self.report.date)
         (folder / "lr_policy.md").write_text(page)
         print(page)
+
+    def words(self) -> None:
+        """A page of its own: its figures are words, not examples."""
+        if self.flux is None:
+            return
+        python = setup.python_of("gensim", self.cache)
+        version = _version(python, "gensim")
+        self.report.versions["gensim"] = version
+        bench = words.WordBench(
+            self.flux.binary, python, self.cache / "scratch" / "words", self.threads[0]
+        )
+        sentences = words.QUICK_SENTENCES if self.args.quick else words.SENTENCES
+        rounds = words.run(bench, sentences, self.report.repeat)
+        self.report.targets += words.judge(rounds)
+        folder = self.args.results or (
+            ROOT / "bench" / "results" if self.whole() else self.cache / "results"
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        page = words.render(rounds, bench.words, self.threads[0], version)
+        (folder / "words.md").write_text(page)
+        print("\n" + page, flush=True)
 
     def counting(self) -> None:
         """Its table is a file of its own: it has no speeds and no targets in time."""
@@ -238,6 +274,10 @@ class Bench:
             self.models(files)
         if files and "lr" in parts:
             self.lr(files)
+        if files and "fm" in parts:
+            self.fm(files)
+        if "words" in parts:
+            self.words()
         if files and "cluster" in parts:
             self.cluster(files)
         if files and "lr_policy" in parts:
@@ -255,7 +295,7 @@ class Bench:
     def judge(self, parts: frozenset[str]) -> None:
         one = self.report
         first = median(one.first_line_s) if one.first_line_s else None
-        one.targets = targets.judge(one.table, first, parts)
+        one.targets += targets.judge(one.table, first, parts)
         if "cluster" in parts:
             one.targets += targets.judge_cluster(one.cluster, self.threads[0], one.examples)
         if "micro" in parts:

@@ -21,19 +21,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
+from mutant_tree import ROOT, MutantTree
+
 OPERATORS = Path("flux/nn/ops")
 REGISTRY = Path("flux/nn/registry.cc")
 UNITS = 8  # source files that the mutants are spread over
 # Functions that are part of a backward pass, by name.
 BACKWARD = re.compile(
     r"\b(backward\w*|derivative|slope|gradient|gate_gradient|sum_gradients|write_gradients"
-    r"|read_output_gradient|pass)\("
+    r"|read_output_gradient|pass|direct|through)\("
 )
 # Where the backward pass of an operator lies if not in its own file.
 ELSEWHERE = {
     "attention_pooling": Path("flux/nn/weighted_sum.h"),
-    "entrywise_product": OPERATORS / "mul.cc",
     "equal": Path("flux/nn/comparison.h"),
     "fc": Path("flux/nn/fc_kernel.cc"),
     "gate": Path("flux/nn/weighted_sum.h"),
@@ -43,7 +43,10 @@ ELSEWHERE = {
     "less_equal": Path("flux/nn/comparison.h"),
     "not_equal": Path("flux/nn/comparison.h"),
 }
-WITHOUT = {"sequence_mask": "depends on the data alone"}
+WITHOUT = {
+    "entrywise_product": "is mul by another name",
+    "sequence_mask": "depends on the data alone",
+}
 
 
 class Mutation(NamedTuple):
@@ -188,14 +191,7 @@ class Bench:
     """A copy of the tree with mutants in its test program."""
 
     def __init__(self, work: Path) -> None:
-        self.tree = work / "tree"
-        files = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"],
-            cwd=ROOT, capture_output=True, text=True, check=True,
-        ).stdout.split("\n")  # fmt: skip
-        for name in filter(None, files):
-            if (ROOT / name).is_file():
-                self._write(Path(name), (ROOT / name).read_bytes())
+        self.tree = MutantTree(work)
         registry = (ROOT / REGISTRY).read_text()
         changed = registry.replace(
             "const OperatorDef* find_operator(const std::string& name) {\n",
@@ -205,37 +201,24 @@ class Bench:
         )
         if changed == registry:
             raise SystemExit(f"{REGISTRY} has no find_operator() to change")
-        self._write(REGISTRY, changed.encode())
-
-    def _write(self, name: Path, text: bytes) -> None:
-        target = self.tree / name
-        if target.exists() and target.read_bytes() == text:
-            return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(text)
+        self.tree.write(REGISTRY, changed.encode())
 
     def make(self, chosen: dict[str, Mutation]) -> set[str]:
         """Builds; the mutants that do not compile."""
         for k, text in enumerate(units(chosen)):
-            self._write(Path(f"flux/nn/mutants_{k}.cc"), text.encode())
-        subprocess.run(
-            ["cmake", "--preset", "test"], cwd=self.tree, check=True, stdout=subprocess.DEVNULL
-        )
-        done = subprocess.run(
-            ["ninja", "-k0", "-C", str(self.tree / "build"), "nn_test"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode == 0:
+            self.tree.write(Path(f"flux/nn/mutants_{k}.cc"), text.encode())
+        said = self.tree.build("nn_test")
+        if not said:
             return set()
-        broken = set(re.findall(r"^mutant_(\w+):\d+:\d+: error", done.stdout, re.MULTILINE))
+        broken = set(re.findall(r"^mutant_(\w+):\d+:\d+: error", said, re.MULTILINE))
         if not broken:
-            raise SystemExit(f"the tests do not build:\n{done.stdout[-3000:]}")
+            raise SystemExit(f"the tests do not build:\n{said[-3000:]}")
         return broken
 
     def test(self, operator: str) -> str:
         """The first test that failed; empty: none did."""
         done = subprocess.run(
-            [str(self.tree / "build" / "bin" / "nn_test"), f"--gtest_filter={suite(operator)}.*"],
+            [self.tree.program("nn_test"), f"--gtest_filter={suite(operator)}.*"],
             capture_output=True, text=True, check=False,
             env={**os.environ, "FLUX_MUTANT": operator},
         )  # fmt: skip
@@ -273,7 +256,7 @@ def main() -> int:
         name: list(mutations((ROOT / ELSEWHERE.get(name, OPERATORS / f"{name}.cc")).read_text()))
         for name in names
     }
-    bench = Bench(args.work.resolve())
+    bench = Bench(args.work)
     tried: set[str] = set()
     survived = 0
     print(f"{'operator':24} {'noticed by':56} mutation")
@@ -289,7 +272,7 @@ def main() -> int:
     for name in set(names) - tried:
         print(f"{name:24} NO MUTATION FOUND")
     for name, reason in WITHOUT.items():
-        print(f"{name:24} has no backward pass: {reason}")
+        print(f"{name:24} has no backward pass of its own: {reason}")
     print(f"{len(tried)} operators, {survived} mutations not noticed")
     return 1 if survived or tried != set(names) else 0
 

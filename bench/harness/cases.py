@@ -108,9 +108,9 @@ def flux_ctr(flux: Flux, files: Files, threads: int, precision: str, _round: int
     return flux.train("ctr_dnn", files, threads, precision)
 
 
-def flux_lr(flux: Flux, files: Files, threads: int, _round: int) -> Sample:
+def flux_whole(flux: Flux, files: Files, threads: int, job: str, _round: int) -> Sample:
     """The whole process is timed: reading, training, checkpoint and the test that follows."""
-    sample = flux.train("lr", files, threads, "fp32")
+    sample = flux.train(job, files, threads, "fp32")
     return Sample(
         examples_per_s=files.examples / sample.wall_s,
         wall_s=sample.wall_s,
@@ -167,7 +167,7 @@ def lr_cases(flux: Flux | None, vw: VwPeer, files: Files, threads: int) -> list[
     cases = [Case(row, partial(vw.measure, threads))]
     if flux:
         row = Row("flux_lr", "flux", "LR, from Criteo text", threads)
-        cases.append(Case(row, partial(flux_lr, flux, files, threads)))
+        cases.append(Case(row, partial(flux_whole, flux, files, threads, "lr")))
     return cases
 
 

@@ -84,6 +84,18 @@ def for_vw(python: Path, source: Path, cache: Path, transform: str) -> Path:
     return folder / "data.vw"
 
 
+def for_xlearn(python: Path, files: Files, cache: Path, transform: str) -> Path:
+    """Folder of both files in libsvm's text format; they share their numbering."""
+
+    def make(folder: Path) -> None:
+        print("writing the data in libsvm's format (once, not timed)", flush=True)
+        command = [str(python), "-m", "peers.libsvm_text", "convert", "--train", str(files.train)]
+        command += ["--test", str(files.test), "--out", str(folder), "--dense", transform]
+        process.run(command, env=peer_env())
+
+    return derived(files.train, cache / "derived" / f"xlearn-{transform}", make)
+
+
 def for_paddle(python: Path, source: Path, cache: Path, transform: str) -> Path:
     """Folder of files in Paddle's text format."""
 

@@ -11,7 +11,7 @@ from harness import cluster_report
 from harness.machine import QUIET_CORES, Machine
 from harness.micro import Line, Micro, gemm_peaks
 from harness.rows import Series, Table
-from harness.targets import Target
+from harness.targets import MODELS, Target
 from harness.text import markdown
 
 HEADER = (
@@ -20,7 +20,15 @@ HEADER = (
 )
 RIGHT = frozenset(range(2, len(HEADER)))
 # The row that ratios refer to, at the same number of threads.
-REFERENCE = {"vw": "vw", "flux_lr": "vw"}
+REFERENCE = {
+    "vw": "vw",
+    "flux_lr": "vw",
+    "xlearn": "xlearn",
+    "flux_fm": "xlearn",
+    **{
+        f"{system}_{model}": f"torch_{model}" for model, _ in MODELS for system in ("torch", "flux")
+    },
+}
 DEFAULT_REFERENCE = "torch_fp32"
 
 
@@ -86,11 +94,17 @@ def _figures(report: Report) -> list[str]:
     if not report.table.series:
         return []
     head = (
-        "ratio: to PyTorch eager fp32 from memory, or to vowpal wabbit, at the same threads. "
+        "ratio: to PyTorch eager fp32 from memory, or to the peer of the same model, at the same "
+        "threads. "
         "noise: cores used by other processes (worst run)."
     )
+    references = list(REFERENCE)
     ordered = sorted(
-        report.table.series, key=lambda one: (one.row.key in REFERENCE, -one.row.threads)
+        report.table.series,
+        key=lambda one: (
+            references.index(one.row.key) // 2 + 1 if one.row.key in REFERENCE else 0,
+            -one.row.threads,
+        ),
     )
     rows = [row_cells(series, report.table) for series in ordered]
     text = ["## Figures", head, "", markdown([HEADER, *rows], RIGHT), ""]

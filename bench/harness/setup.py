@@ -17,11 +17,15 @@ NEEDS = {"paddle": "3.10"}  # peers that do not run on the Python of the harness
 SIZES = {"torch": "about 3 GB to download", "paddle": "about 130 MB to download"}
 
 
-def _digest(requirements: Path) -> str:
+def requirements_of(peer: str) -> Path:
+    return PEERS / f"requirements-{peer}.txt"
+
+
+def digest(requirements: Path) -> str:
     return hashlib.sha256(requirements.read_bytes()).hexdigest()
 
 
-def _call(command: list[str], hint: str) -> None:
+def call(command: list[str], hint: str) -> None:
     if subprocess.run(command, stdout=sys.stderr, check=False).returncode != 0:
         raise BenchError(f"{' '.join(command[1:4])} failed: {hint}")
 
@@ -58,25 +62,25 @@ def _interpreter(peer: str) -> Path:
 
 def python_of(peer: str, cache: Path) -> Path:
     """The interpreter of the peer's environment; sets it up if absent or of other versions."""
-    requirements = PEERS / f"requirements-{peer}.txt"
+    requirements = requirements_of(peer)
     folder = cache / peer
     python = folder / "bin" / "python"
     marker = folder / MARKER
-    if python.exists() and marker.exists() and marker.read_text() == _digest(requirements):
+    if python.exists() and marker.exists() and marker.read_text() == digest(requirements):
         return python
     interpreter = _interpreter(peer)
     size = f"; {SIZES[peer]}" if peer in SIZES else ""
     print(f"setting up {peer} in its own environment (once{size})", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
-    _call(
+    call(
         [str(interpreter), "-m", "venv", str(folder)],
         "on Debian the module comes with `apt install python3-venv`",
     )
     pip = [str(python), "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-deps"]
-    _call(
+    call(
         [*pip, "-r", str(requirements)],
         f"no network, or no wheel for Python {version_of(python)}; "
         f"see {requirements.name}, or leave this part out with --only",
     )
-    marker.write_text(_digest(requirements))
+    marker.write_text(digest(requirements))
     return python

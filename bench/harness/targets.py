@@ -15,6 +15,7 @@ BF16_REACH = 2.0
 MODEL_RATIO = 1.75
 BF16_AUC_DELTA = 0.0005
 LR_RATIO = 3.0
+FM_RATIO = 3.0
 MEMORY_SHARE = 1 / 3
 FIRST_LINE_S = 1.0
 PADDLE_FP32_RATIO = 3.0
@@ -27,10 +28,11 @@ RPC_REQUEST_BYTES, RPC_REPLY_BYTES = 80_000, 440_000  # a pull of 10,000 keys an
 
 MODELS = (("deepfm", "DeepFM"), ("dcn_v2", "DCN-v2"))
 
-AUC_PEERS = (
-    ("flux_fp32", "torch_fp32", "CTR-DNN fp32"),
-    ("flux_bf16", "torch_bf16", "CTR-DNN bf16"),
-    ("flux_lr", "vw", "LR"),
+AUC_PEERS = (  # part, ours, theirs, name
+    ("ctr", "flux_fp32", "torch_fp32", "CTR-DNN fp32"),
+    ("ctr", "flux_bf16", "torch_bf16", "CTR-DNN bf16"),
+    ("lr", "flux_lr", "vw", "LR"),
+    ("fm", "flux_fm", "xlearn", "FM"),
 )
 
 
@@ -126,8 +128,11 @@ def judge(table: Table, first_line_s: float | None, parts: frozenset[str]) -> li
         if "lr" in parts:
             lr = ("flux_lr", "vw", threads, "LR end to end / vowpal wabbit")
             targets.append(_ratio(table, *lr, LR_RATIO))
-        for key, peer, name in AUC_PEERS:
-            if ("lr" if key == "flux_lr" else "ctr") in parts:
+        if "fm" in parts:
+            fm = ("flux_fm", "xlearn", threads, "FM end to end / xLearn")
+            targets.append(_ratio(table, *fm, FM_RATIO))
+        for part, key, peer, name in AUC_PEERS:
+            if part in parts:
                 targets.append(_auc(table, key, peer, threads, name))
     if "start" in parts:
         targets.append(

@@ -101,6 +101,9 @@ struct WorkerReport {
   // Leased blocks that it does not begin before it has sent another report without them. If it
   // dies, they are innocent; whatever it does not name here may have been begun.
   std::vector<BlockId> ahead;
+  // What it saw while training (metrics/progressive_set.h), as bytes that the port only carries;
+  // empty: not told this time.
+  std::string metrics;
 };
 
 struct LeaseRequest {

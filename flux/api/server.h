@@ -3,8 +3,9 @@
 // Requests point at the caller's memory (no copies in one process; spans of a frame over a
 // network): keys, counts, rows and dense floats must stay untouched until `done` is called; the
 // request itself and the lists in it (shards, epochs, tables, step) only until the method returns.
-// Sparse shards are 0..S-1 and hold the rows of every table whose keys hash there; dense shards
-// follow, each a range of the flat dense vector (api/dense_shards.h).
+// Sparse shards are 0..S-1 and hold the rows of every table whose keys hash there (of some tables,
+// where keys have groups: api/model_shape.h); dense shards follow, each a range of the flat dense
+// vector (api/dense_shards.h).
 // Threads: any; `done` is called once, perhaps before the method returns, perhaps on another
 // thread.
 #pragma once
@@ -36,11 +37,16 @@ struct ShardedKeys {
 struct PullRequest {
   uint64_t incarnation = 0;
   std::span<const ShardId> shards;
-  ShardedKeys keys;          // the same for every table
-  std::span<float*> tables;  // table t: rows -> tables[t] + position * dim
-  float* dense = nullptr;    // flat dense vector; null: not wanted
+  ShardedKeys keys;  // the same for every table
+  // Table t: rows -> tables[t] + (position - position of the table's first key) * dim. Null: not of
+  // the phase.
+  std::span<float*> tables;
+  float* dense = nullptr;  // the phase's range of the flat dense vector; null: not wanted
   // Instead of `dense`: where the range of each dense shard goes; null: not wanted.
   std::span<float* const> dense_parts = {};
+  // Of the network that wants it (api/model_shape.h): tables that are not of this phase are not
+  // touched, and no dense shard of another one is named.
+  uint32_t phase = 0;
 };
 
 struct PullReply {
@@ -56,7 +62,7 @@ struct PushRequest {
   ShardedKeys keys;
   const uint32_t* counts = nullptr;                // occurrences of each key
   std::span<const float* const> tables;            // gradients as the pulled rows lie
-  const float* dense = nullptr;                    // gradient of the flat dense vector
+  const float* dense = nullptr;                    // gradient of the phase's dense range
   std::span<const float* const> dense_parts = {};  // instead of `dense`: of each dense shard
   uint64_t examples = 0;                           // in the batches claimed
   // Multiplies the learning rate of every rule for this push (cluster/lr_policy.h). One that is not
@@ -79,6 +85,12 @@ struct PushReply {
   // Not ok: no answers came (kUnavailable: lost on the way, perhaps applied; else refused).
   Status status;
 };
+
+// The phase of a push is that of its batches, which all have the same; it has a gradient for the
+// tables and the dense shards of that phase alone, and marks all shards.
+inline uint32_t phase_of(const PushRequest& request) {
+  return request.claim.ids.empty() ? 0 : request.claim.ids.front().block.phase;
+}
 
 class ServerPort {
  public:

@@ -12,6 +12,7 @@
 // incarnation), else what the server says.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -123,12 +124,22 @@ struct ExpectedCount {
   uint32_t repeats = 0;
 };
 
+// The least and the most examples that any dense shard of a phase has counted; none: min > max.
+struct DenseExamples {
+  uint64_t min = ~0ULL, max = 0;
+  bool any() const { return min <= max; }
+  void add(uint64_t least, uint64_t most) {
+    min = std::min(min, least);
+    max = std::max(max, most);
+  }
+  bool operator==(const DenseExamples&) const = default;
+};
+
 struct JobTotals {
   uint64_t rows = 0;
   std::vector<uint64_t> occurrences;  // by table: sum of the integer counters of its rows
   uint64_t memory_bytes = 0;
-  uint64_t dense_examples_min = 0, dense_examples_max = 0;  // over dense shards; 0 without
-  bool has_dense = false;
+  std::vector<DenseExamples> dense;  // by phase, over its dense shards
   // Only if asked for with ExpectedCounts: over the rows of the first table.
   uint64_t expected_seen = 0, lost = 0, doubled = 0;
   uint64_t content_hash = 0;  // order-free over shards: add them up

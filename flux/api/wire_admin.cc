@@ -238,9 +238,10 @@ std::string encode_message(const JobTotals& m) {
   out.set_rows(m.rows);
   out.mutable_occurrences()->Assign(m.occurrences.begin(), m.occurrences.end());
   out.set_memory_bytes(m.memory_bytes);
-  out.set_dense_examples_min(m.dense_examples_min);
-  out.set_dense_examples_max(m.dense_examples_max);
-  out.set_has_dense(m.has_dense);
+  for (const DenseExamples& phase : m.dense) {
+    out.add_dense_min(phase.min);
+    out.add_dense_max(phase.max);
+  }
   out.set_expected_seen(m.expected_seen);
   out.set_lost(m.lost);
   out.set_doubled(m.doubled);
@@ -256,22 +257,18 @@ std::string encode_message(const JobTotals& m) {
 Status decode_message(std::string_view bytes, JobTotals* m) {
   wire::TotalsReply in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "answer of totals", &in));
-  *m = {in.rows(),
-        {in.occurrences().begin(), in.occurrences().end()},
-        in.memory_bytes(),
-        in.dense_examples_min(),
-        in.dense_examples_max(),
-        in.has_dense(),
-        in.expected_seen(),
-        in.lost(),
-        in.doubled(),
-        in.content_hash(),
-        in.cpu_s(),
-        in.rss_bytes(),
-        in.pulls(),
-        in.pushes(),
-        in.bytes_in(),
-        in.bytes_out()};
+  *m = {in.rows(),          {in.occurrences().begin(), in.occurrences().end()},
+        in.memory_bytes(),  {},
+        in.expected_seen(), in.lost(),
+        in.doubled(),       in.content_hash(),
+        in.cpu_s(),         in.rss_bytes(),
+        in.pulls(),         in.pushes(),
+        in.bytes_in(),      in.bytes_out()};
+  if (in.dense_min_size() != in.dense_max_size())
+    return invalid("answer of totals: {} and {} counts of examples", in.dense_min_size(),
+                   in.dense_max_size());
+  for (int p = 0; p < in.dense_min_size(); ++p)
+    m->dense.push_back({in.dense_min(p), in.dense_max(p)});
   return Status::ok();
 }
 

@@ -50,10 +50,16 @@ constexpr uint64_t padded(uint64_t bytes) {
 // --- the sender's side
 
 // What part of a caller's arrays concerns the shards of one request.
-struct WirePart {
+struct WireRuns {
   std::vector<std::pair<uint32_t, uint32_t>> runs;  // ranges of positions, adjacent ones merged
   uint64_t keys = 0;                                // in all runs
-  std::vector<uint32_t> dense;                      // dense shards, counted from 0
+  uint32_t first = 0;                               // position that lies at the array's beginning
+};
+struct WirePart : WireRuns {
+  std::vector<uint32_t> dense;   // dense shards, counted from 0
+  std::vector<WireRuns> tables;  // the runs of each table; none: they are those of the keys
+
+  const WireRuns& of_table(size_t t) const { return tables.empty() ? *this : tables[t]; }
 };
 
 struct WireRequest {
@@ -67,7 +73,7 @@ Result<WireRequest> encode_pull(const PullRequest& request, const ModelShape& sh
                                 WireValue value);
 // Bytes of the reply to it.
 uint64_t pull_reply_bytes(const WirePart& part, const ModelShape& shape, WireValue value,
-                          bool want_dense);
+                          bool want_dense, uint32_t phase = 0);
 // Where an fp32 reply goes, in its order; `padding` takes what is not data.
 std::vector<std::span<std::byte>> pull_reply_targets(const WirePart& part, const ModelShape& shape,
                                                      const PullRequest& request,
@@ -104,7 +110,8 @@ struct WirePull {
   void for_each_section(Visit visit) const;
 
   std::vector<ShardId> shards_;
-  std::vector<uint32_t> begin_, dims_;
+  std::vector<uint32_t> begin_;
+  std::vector<uint64_t> table_floats_;  // by table: of all its rows
   std::vector<uint32_t> dense_;         // dense shards asked for
   std::vector<uint64_t> dense_floats_;  // their sizes
   std::vector<float*> tables_, dense_parts_;
@@ -130,8 +137,8 @@ struct WirePush {
   Status take_no_rows(const char* verb, const wire::Push& in, std::span<const std::byte> payload,
                       const ModelShape& shape);
   Status take_epochs_of(const char* verb, const wire::Push& in);
-  Status bind_payload(const char* verb, std::span<const std::byte> payload,
-                      const ModelShape& shape);
+  Status bind_payload(const char* verb, std::span<const std::byte> payload, const ModelShape& shape,
+                      const PhaseView& phase);
 
   std::vector<ShardId> shards_;
   std::vector<ShardEpoch> epochs_;

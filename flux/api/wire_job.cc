@@ -25,6 +25,7 @@ void put_report(const WorkerReport& m, wire::WorkerReport* out) {
   out->mutable_stage_ns()->Assign(m.stage_ns.begin(), m.stage_ns.end());
   out->set_waits(m.waits);
   for (const BlockId& block : m.ahead) put_block(block, out->add_ahead());
+  out->set_metrics(m.metrics);
 }
 
 Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
@@ -40,7 +41,8 @@ Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
         in.rss_bytes(),
         {in.stage_ns().begin(), in.stage_ns().end()},
         in.waits(),
-        {}};
+        {},
+        in.metrics()};
   if (in.ahead_size() > kAheadMax)
     return invalid("a report of {} blocks ahead, at most {}", in.ahead_size(), kAheadMax);
   m->ahead.resize(static_cast<size_t>(in.ahead_size()));

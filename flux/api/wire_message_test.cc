@@ -102,14 +102,14 @@ TEST(WireMessage, MarksSavesAndTotalsOfAServer) {
   ASSERT_EQ(ask.expected.size(), 2U);
   EXPECT_EQ(ask.expected[1].records, 20U);
   EXPECT_EQ(ask.expected[1].repeats, 3U);
-  const JobTotals totals{1, {2, 3}, 4, 5, 6, true, 7, 8, 9, 10, 11.5, 12, 13, 14, 15, 16};
+  const JobTotals totals{1, {2, 3}, 4, {{5, 6}}, 7, 8, 9, 10, 11.5, 12, 13, 14, 15, 16};
   const JobTotals t = round_trip(totals);
   EXPECT_EQ(t.rows, 1U);
   EXPECT_EQ(t.occurrences, totals.occurrences);
   EXPECT_EQ(t.memory_bytes, 4U);
-  EXPECT_EQ(t.dense_examples_min, 5U);
-  EXPECT_EQ(t.dense_examples_max, 6U);
-  EXPECT_TRUE(t.has_dense);
+  EXPECT_EQ(t.dense.at(0).min, 5U);
+  EXPECT_EQ(t.dense.at(0).max, 6U);
+  EXPECT_EQ(t.dense.size(), 1U);
   EXPECT_EQ(t.expected_seen, 7U);
   EXPECT_EQ(t.lost, 8U);
   EXPECT_EQ(t.doubled, 9U);
@@ -189,11 +189,13 @@ TEST(WireMessage, JoiningACoordinator) {
 }
 
 WorkerReport some_report() {
-  return {1, 2, 3.5, 0.75, 5, 6, 7, 8, 9.5, 10, {-1, 12}, "pull from server 1", {{1, 2, 3, 4}}};
+  return {1,     2, 3.5, 0.75, 5, 6, 7, 8, 9.5, 10, {-1, 12}, "pull from server 1", {{1, 2, 3, 4}},
+          "seen"};
 }
 void expect_some_report(const WorkerReport& r) {
   EXPECT_EQ(r.examples, 1U);
   EXPECT_EQ(r.ahead, (std::vector<BlockId>{{1, 2, 3, 4}}));
+  EXPECT_EQ(r.metrics, "seen");
   EXPECT_EQ(r.batches, 2U);
   EXPECT_EQ(r.loss_sum, 3.5);
   EXPECT_EQ(r.train_auc, 0.75);

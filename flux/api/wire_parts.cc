@@ -7,6 +7,21 @@
 namespace flux {
 namespace {
 alignas(kSectionAlign) constexpr std::byte kZeros[kSectionAlign] = {};
+
+// The runs of one table: those of the keys, as far as its shards go.
+WireRuns runs_of_table(const WirePart& part, const ShardedKeys& keys, ShardRange shards) {
+  WireRuns out;
+  out.first = keys.begin[shards.begin];
+  const uint32_t last = keys.begin[shards.end];
+  for (const auto& [begin, end] : part.runs) {
+    const uint32_t from = std::max(begin, out.first), to = std::min(end, last);
+    if (from >= to) continue;
+    out.runs.emplace_back(from, to);
+    out.keys += to - from;
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<WireValue> parse_wire_value(std::string_view name) {
@@ -20,6 +35,56 @@ void put_shape(const ModelShape& shape, wire::Shape* out) {
   out->set_sparse_shards(shape.sparse_shards);
   out->mutable_dims()->Assign(shape.dims.begin(), shape.dims.end());
   out->set_parameters(shape.parameters);
+  if (shape.groups != 1) {
+    out->set_groups(shape.groups);
+    out->mutable_table_groups()->Assign(shape.table_groups.begin(), shape.table_groups.end());
+  }
+  for (const PhaseShape& phase : shape.phases) {
+    wire::PhaseShape* one = out->add_phases();
+    one->mutable_dims()->Assign(phase.dims.begin(), phase.dims.end());
+    one->set_parameters(phase.parameters);
+  }
+}
+
+namespace {
+
+// At most so much of what a stranger says is kept for the message.
+constexpr int kShownMax = 64;
+
+PhaseShape phase_shape(const wire::PhaseShape& in) {
+  PhaseShape out;
+  out.dims.assign(in.dims().begin(), in.dims().begin() + std::min(in.dims_size(), kShownMax));
+  out.parameters = in.parameters();
+  return out;
+}
+
+bool same_phases(const wire::Shape& theirs, const ModelShape& shape) {
+  if (static_cast<size_t>(theirs.phases_size()) != shape.phases.size()) return false;
+  for (int p = 0; p < theirs.phases_size(); ++p) {
+    const PhaseShape& ours = shape.phases[static_cast<size_t>(p)];
+    const wire::PhaseShape& other = theirs.phases(p);
+    if (other.parameters() != ours.parameters ||
+        !std::equal(other.dims().begin(), other.dims().end(), ours.dims.begin(), ours.dims.end()))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<PhaseView> find_phase(const char* verb, const ModelShape& shape, uint32_t phase) {
+  if (!shape.has_phase(phase))
+    return invalid("{}: phase {}; the job has {}", verb, phase, shape.phases.size());
+  return shape.phase(phase);
+}
+
+Result<PhaseView> find_phase(const char* verb, const ModelShape& shape,
+                             const PushRequest& request) {
+  for (const BatchId& id : request.claim.ids)
+    if (!shape.phases.empty() && id.block.phase != phase_of(request))
+      return invalid("{}: batches of phase {} and {} in one", verb, phase_of(request),
+                     id.block.phase);
+  return find_phase(verb, shape, phase_of(request));
 }
 
 Result<const ModelShape*> find_shape(const char* verb, uint64_t incarnation,
@@ -28,14 +93,23 @@ Result<const ModelShape*> find_shape(const char* verb, uint64_t incarnation,
   if (shape == nullptr)
     return error(Code::kStale, "{}: this server has no job of incarnation {:016x}", verb,
                  incarnation);
+  const auto equal = [](const auto& a, const auto& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  };
+  const uint32_t groups = std::max(theirs.groups(), 1U);
   const bool same = theirs.sparse_shards() == shape->sparse_shards &&
-                    theirs.parameters() == shape->parameters &&
-                    std::equal(theirs.dims().begin(), theirs.dims().end(), shape->dims.begin(),
-                               shape->dims.end());
+                    theirs.parameters() == shape->parameters && equal(theirs.dims(), shape->dims) &&
+                    groups == shape->groups &&
+                    (groups == 1 || equal(theirs.table_groups(), shape->table_groups)) &&
+                    same_phases(theirs, *shape);
   if (same) return shape;
-  ModelShape other{theirs.sparse_shards(), {}, theirs.parameters()};
-  const int shown = std::min(theirs.dims_size(), 64);
-  other.dims.assign(theirs.dims().begin(), theirs.dims().begin() + shown);
+  const auto some = [](const auto& list) {
+    return std::vector<uint32_t>(list.begin(), list.begin() + std::min(list.size(), kShownMax));
+  };
+  ModelShape other{theirs.sparse_shards(), some(theirs.dims()), theirs.parameters(), groups,
+                   some(theirs.table_groups())};
+  for (int p = 0; p < std::min(theirs.phases_size(), kShownMax); ++p)
+    other.phases.push_back(phase_shape(theirs.phases(p)));
   return invalid("{}: the sender's model has {}; this job has {}", verb, to_string(other),
                  to_string(*shape));
 }
@@ -48,7 +122,7 @@ Status take_value(const char* verb, int number, WireValue* out) {
 }
 
 Status plan_part(std::span<const ShardId> shards, const ShardedKeys& keys, const ModelShape& shape,
-                 WireNumbers* keys_of, WirePart* part) {
+                 const PhaseView& phase, WireNumbers* keys_of, WirePart* part) {
   const uint32_t all = shape.all_shards();
   keys_of->Reserve(static_cast<int>(shards.size()));
   for (size_t i = 0; i < shards.size(); ++i) {
@@ -56,7 +130,8 @@ Status plan_part(std::span<const ShardId> shards, const ShardedKeys& keys, const
     if (shard >= all || (i > 0 && shard <= shards[i - 1]))
       return invalid("shard {} at place {}: shards rise and are below {}", shard, i, all);
     if (shard >= shape.sparse_shards) {
-      part->dense.push_back(shard - shape.sparse_shards);
+      const uint32_t d = shard - shape.sparse_shards;
+      if (phase.has_dense(d)) part->dense.push_back(d);
       continue;
     }
     const uint32_t begin = keys.begin[shard], end = keys.begin[shard + 1];
@@ -69,24 +144,32 @@ Status plan_part(std::span<const ShardId> shards, const ShardedKeys& keys, const
     else
       part->runs.emplace_back(begin, end);
   }
+  for (size_t t = 0; t < shape.dims.size() && shape.groups > 1 && part->keys > 0; ++t)
+    part->tables.push_back(runs_of_table(*part, keys, shape.table_shards(t)));
   return Status::ok();
+}
+
+uint64_t keys_of_table(const ModelShape& shape, size_t t, const std::vector<uint32_t>& begin) {
+  const ShardRange shards = shape.table_shards(t);
+  return begin[shards.end] - begin[shards.begin];
 }
 
 void add_padding(uint64_t bytes, std::vector<std::span<const std::byte>>* out) {
   if (padded(bytes) > bytes) out->emplace_back(kZeros, padded(bytes) - bytes);
 }
 
-void gather_section(const void* base, uint64_t element_bytes, const WirePart& part,
+void gather_section(const void* base, uint64_t element_bytes, const WireRuns& part,
                     std::vector<std::span<const std::byte>>* out) {
   const auto* bytes = static_cast<const std::byte*>(base);
   for (const auto& [begin, end] : part.runs)
-    out->emplace_back(bytes + begin * element_bytes, (end - begin) * element_bytes);
+    out->emplace_back(bytes + (begin - part.first) * element_bytes, (end - begin) * element_bytes);
   add_padding(part.keys * element_bytes, out);
 }
 
 Status take_shards(const char* verb, const WireNumbers& shards, const WireNumbers& keys_of,
-                   uint64_t keys_max, const ModelShape& shape, std::vector<ShardId>* out,
-                   std::vector<uint32_t>* begin, std::vector<uint32_t>* dense) {
+                   uint64_t keys_max, const ModelShape& shape, const PhaseView& phase,
+                   std::vector<ShardId>* out, std::vector<uint32_t>* begin,
+                   std::vector<uint32_t>* dense) {
   const uint32_t all = shape.all_shards();
   out->assign(shards.begin(), shards.end());
   begin->assign(size_t{shape.sparse_shards} + 1, 0);
@@ -99,7 +182,8 @@ Status take_shards(const char* verb, const WireNumbers& shards, const WireNumber
     if (shard >= all || (i > 0 && shard <= (*out)[i - 1]))
       return invalid("{}: shard {} at place {}; shards rise and are below {}", verb, shard, i, all);
     if (shard >= shape.sparse_shards) {
-      dense->push_back(shard - shape.sparse_shards);
+      const uint32_t d = shard - shape.sparse_shards;
+      if (phase.has_dense(d)) dense->push_back(d);
       continue;
     }
     if (sparse >= keys_of.size())

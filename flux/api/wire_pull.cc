@@ -19,8 +19,9 @@ Result<WireRequest> encode_pull(const PullRequest& request, const ModelShape& sh
                                 WireValue value) {
   WireRequest out;
   wire::Pull control;
+  FLUX_ASSIGN_OR_RETURN(const PhaseView phase, find_phase("pull", shape, request.phase));
   FLUX_RETURN_IF_ERROR(
-      plan_part(request.shards, request.keys, shape, control.mutable_keys(), &out.part));
+      plan_part(request.shards, request.keys, shape, phase, control.mutable_keys(), &out.part));
   const bool want_dense = request.dense != nullptr || !request.dense_parts.empty();
   for (const uint32_t d : out.part.dense)
     if (want_dense && dense_at(request, d, 0) == nullptr)
@@ -32,6 +33,7 @@ Result<WireRequest> encode_pull(const PullRequest& request, const ModelShape& sh
   put_shape(shape, control.mutable_shape());
   control.set_value(static_cast<wire::Value>(value));
   control.set_want_dense(want_dense);
+  control.set_phase(request.phase);
   control.mutable_shards()->Assign(request.shards.begin(), request.shards.end());
   out.control = control.SerializeAsString();
   gather_section(request.keys.keys, sizeof(uint64_t), out.part, &out.payload);
@@ -39,9 +41,11 @@ Result<WireRequest> encode_pull(const PullRequest& request, const ModelShape& sh
 }
 
 uint64_t pull_reply_bytes(const WirePart& part, const ModelShape& shape, WireValue value,
-                          bool want_dense) {
+                          bool want_dense, uint32_t phase) {
   uint64_t bytes = 0;
-  for (const uint32_t dim : shape.dims) bytes += padded(part.keys * dim * value_bytes(value));
+  const PhaseView view = shape.phase(phase);
+  for (size_t t = 0; t < view.dims.size(); ++t)
+    bytes += padded(part.of_table(t).keys * view.dims[t] * value_bytes(value));
   if (want_dense)
     for (const uint32_t d : part.dense) bytes += padded(shape.dense_size(d) * value_bytes(value));
   return bytes;
@@ -54,18 +58,21 @@ std::vector<std::span<std::byte>> pull_reply_targets(const WirePart& part, const
   const auto pad = [&](uint64_t bytes) {
     if (padded(bytes) > bytes) targets.push_back(padding.first(padded(bytes) - bytes));
   };
-  for (size_t t = 0; t < shape.dims.size(); ++t) {
-    const uint64_t row = uint64_t{shape.dims[t]} * sizeof(float);
+  const PhaseView phase = shape.phase(request.phase);
+  for (size_t t = 0; t < phase.dims.size(); ++t) {
+    if (!phase.has_table(t)) continue;
+    const uint64_t row = uint64_t{phase.dims[t]} * sizeof(float);
     auto* base = reinterpret_cast<std::byte*>(request.tables[t]);
-    for (const auto& [begin, end] : part.runs)
-      targets.emplace_back(base + begin * row, (end - begin) * row);
-    pad(part.keys * row);
+    const WireRuns& rows = part.of_table(t);
+    for (const auto& [begin, end] : rows.runs)
+      targets.emplace_back(base + (begin - rows.first) * row, (end - begin) * row);
+    pad(rows.keys * row);
   }
   if (request.dense == nullptr && request.dense_parts.empty()) return targets;
   for (const uint32_t d : part.dense) {
     const uint64_t bytes = shape.dense_size(d) * sizeof(float);
-    targets.emplace_back(reinterpret_cast<std::byte*>(dense_at(request, d, shape.dense_begin(d))),
-                         bytes);
+    float* to = dense_at(request, d, shape.dense_begin(d) - phase.dense_begin);
+    targets.emplace_back(reinterpret_cast<std::byte*>(to), bytes);
     pad(bytes);
   }
   return targets;
@@ -74,20 +81,23 @@ std::vector<std::span<std::byte>> pull_reply_targets(const WirePart& part, const
 void read_pull_reply(const std::byte* reply, WireValue value, const WirePart& part,
                      const ModelShape& shape, const PullRequest& request) {
   uint64_t at = 0;
-  for (size_t t = 0; t < shape.dims.size(); ++t) {
-    const uint64_t dim = shape.dims[t];
+  const PhaseView phase = shape.phase(request.phase);
+  for (size_t t = 0; t < phase.dims.size(); ++t) {
+    const uint64_t dim = phase.dims[t];
     const auto* in = reinterpret_cast<const uint16_t*>(reply + at);
-    for (const auto& [begin, end] : part.runs) {
+    const WireRuns& rows = part.of_table(t);
+    for (const auto& [begin, end] : rows.runs) {
       const uint64_t floats = (end - begin) * dim;
-      from_halves(in, value, request.tables[t] + begin * dim, floats);
+      from_halves(in, value, request.tables[t] + (begin - rows.first) * dim, floats);
       in += floats;
     }
-    at += padded(part.keys * dim * value_bytes(value));
+    at += padded(rows.keys * dim * value_bytes(value));
   }
   if (request.dense == nullptr && request.dense_parts.empty()) return;
   for (const uint32_t d : part.dense) {
     from_halves(reinterpret_cast<const uint16_t*>(reply + at), value,
-                dense_at(request, d, shape.dense_begin(d)), shape.dense_size(d));
+                dense_at(request, d, shape.dense_begin(d) - phase.dense_begin),
+                shape.dense_size(d));
     at += padded(shape.dense_size(d) * value_bytes(value));
   }
 }
@@ -99,12 +109,15 @@ Status decode_pull(std::string_view control, std::span<const std::byte> payload,
   FLUX_ASSIGN_OR_RETURN(const ModelShape* shape,
                         find_shape("pull", in.incarnation(), in.shape(), shape_of));
   FLUX_RETURN_IF_ERROR(take_value("pull", in.value(), &out->value));
+  FLUX_ASSIGN_OR_RETURN(const PhaseView phase, find_phase("pull", *shape, in.phase()));
   FLUX_RETURN_IF_ERROR(take_shards("pull", in.shards(), in.keys(), payload.size() / 8, *shape,
-                                   &out->shards_, &out->begin_, &out->dense_));
+                                   phase, &out->shards_, &out->begin_, &out->dense_));
   out->keys = out->begin_.back();
   FLUX_RETURN_IF_ERROR(check_payload("pull", payload, padded(out->keys * sizeof(uint64_t))));
   if (!in.want_dense()) out->dense_.clear();
-  out->dims_ = shape->dims;
+  out->table_floats_.clear();
+  for (size_t t = 0; t < phase.dims.size(); ++t)
+    out->table_floats_.push_back(keys_of_table(*shape, t, out->begin_) * phase.dims[t]);
   out->dense_floats_.clear();
   for (const uint32_t d : out->dense_) out->dense_floats_.push_back(shape->dense_size(d));
   out->reply_bytes_ = out->float_bytes_ = 0;
@@ -115,10 +128,11 @@ Status decode_pull(std::string_view control, std::span<const std::byte> payload,
   if (out->float_bytes_ > kPullReplyBytesMax)
     return invalid("pull: the rows of {} keys are {} bytes, at most {} at once; pull fewer",
                    out->keys, out->float_bytes_, kPullReplyBytesMax);
-  out->tables_.assign(out->dims_.size(), nullptr);
+  out->tables_.assign(shape->dims.size(), nullptr);
   out->dense_parts_.assign(shape->dense_shards(), nullptr);
   out->request = {};
   out->request.incarnation = in.incarnation();
+  out->request.phase = in.phase();
   out->request.shards = out->shards_;
   out->request.keys = {reinterpret_cast<const uint64_t*>(payload.data()), out->begin_.data(),
                        static_cast<uint32_t>(out->keys)};
@@ -129,7 +143,7 @@ Status decode_pull(std::string_view control, std::span<const std::byte> payload,
 
 template <typename Visit>
 void WirePull::for_each_section(Visit visit) const {
-  for (const uint32_t dim : dims_) visit(keys * dim);
+  for (const uint64_t floats : table_floats_) visit(floats);
   for (const uint64_t floats : dense_floats_) visit(floats);
 }
 

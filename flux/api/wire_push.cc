@@ -14,7 +14,9 @@ void gather_halves(const PushRequest& request, const ModelShape& shape, WireValu
                    const WirePart& part, Buffer<uint16_t>* halves,
                    std::vector<std::span<const std::byte>>* out) {
   uint64_t total = 0;
-  for (const uint32_t dim : shape.dims) total += padded(part.keys * dim * 2);
+  const PhaseView phase = shape.phase(phase_of(request));
+  for (size_t t = 0; t < phase.dims.size(); ++t)
+    total += padded(part.of_table(t).keys * phase.dims[t] * 2);
   for (const uint32_t d : part.dense) total += padded(shape.dense_size(d) * 2);
   halves->resize_discard(total / 2);
   uint16_t* to = halves->data();
@@ -22,18 +24,21 @@ void gather_halves(const PushRequest& request, const ModelShape& shape, WireValu
     to = section + n;
     while ((to - halves->data()) % (kSectionAlign / 2) != 0) *to++ = 0;
   };
-  for (size_t t = 0; t < shape.dims.size(); ++t) {
+  for (size_t t = 0; t < phase.dims.size(); ++t) {
     uint16_t* section = to;
     uint64_t n = 0;
-    for (const auto& [begin, end] : part.runs) {
-      const uint64_t floats = uint64_t{end - begin} * shape.dims[t];
-      to_halves(request.tables[t] + uint64_t{begin} * shape.dims[t], value, section + n, floats);
+    const WireRuns& rows = part.of_table(t);
+    for (const auto& [begin, end] : rows.runs) {
+      const uint64_t floats = uint64_t{end - begin} * phase.dims[t];
+      to_halves(request.tables[t] + uint64_t{begin - rows.first} * phase.dims[t], value,
+                section + n, floats);
       n += floats;
     }
     finish(section, n);
   }
   for (const uint32_t d : part.dense) {
-    to_halves(dense_at(request, d, shape.dense_begin(d)), value, to, shape.dense_size(d));
+    to_halves(dense_at(request, d, shape.dense_begin(d) - phase.dense_begin), value, to,
+              shape.dense_size(d));
     finish(to, shape.dense_size(d));
   }
   out->push_back(std::as_bytes(halves->span()));
@@ -41,11 +46,15 @@ void gather_halves(const PushRequest& request, const ModelShape& shape, WireValu
 
 void gather_floats(const PushRequest& request, const ModelShape& shape, const WirePart& part,
                    std::vector<std::span<const std::byte>>* out) {
-  for (size_t t = 0; t < shape.dims.size(); ++t)
-    gather_section(request.tables[t], uint64_t{shape.dims[t]} * sizeof(float), part, out);
+  const PhaseView phase = shape.phase(phase_of(request));
+  for (size_t t = 0; t < phase.dims.size(); ++t)
+    if (phase.has_table(t))
+      gather_section(request.tables[t], uint64_t{phase.dims[t]} * sizeof(float), part.of_table(t),
+                     out);
   for (const uint32_t d : part.dense) {
     const uint64_t n = shape.dense_size(d);
-    out->push_back(std::as_bytes(std::span(dense_at(request, d, shape.dense_begin(d)), n)));
+    const float* from = dense_at(request, d, shape.dense_begin(d) - phase.dense_begin);
+    out->push_back(std::as_bytes(std::span(from, n)));
     add_padding(n * sizeof(float), out);
   }
 }
@@ -54,7 +63,9 @@ void gather_floats(const PushRequest& request, const ModelShape& shape, const Wi
 
 Status put_rows(const PushRequest& request, const ModelShape& shape, WireValue value,
                 wire::Push* out, WirePart* part) {
-  FLUX_RETURN_IF_ERROR(plan_part(request.shards, request.keys, shape, out->mutable_keys(), part));
+  FLUX_ASSIGN_OR_RETURN(const PhaseView phase, find_phase("push", shape, request));
+  FLUX_RETURN_IF_ERROR(
+      plan_part(request.shards, request.keys, shape, phase, out->mutable_keys(), part));
   if (request.tables.size() != shape.dims.size())
     return invalid("push: {} tables for {}", request.tables.size(), shape.dims.size());
   for (const uint32_t d : part->dense)
@@ -108,13 +119,14 @@ Result<WireRequest> encode_push(const PushRequest& request, const ModelShape& sh
 }
 
 Status WirePush::bind_payload(const char* verb, std::span<const std::byte> payload,
-                              const ModelShape& shape) {
+                              const ModelShape& shape, const PhaseView& phase) {
   uint64_t values = 0, floats = 0;  // bytes of the sections of numbers, as sent and as floats
   const auto add = [&](uint64_t n) {
     values += padded(n * value_bytes(value));
     floats += padded(n * sizeof(float));
   };
-  for (const uint32_t dim : shape.dims) add(keys * dim);
+  for (size_t t = 0; t < phase.dims.size(); ++t)
+    add(keys_of_table(shape, t, begin_) * phase.dims[t]);
   for (const uint32_t d : dense_) add(shape.dense_size(d));
   const uint64_t counts_at = padded(keys * sizeof(uint64_t));
   const uint64_t values_at = counts_at + padded(keys * sizeof(uint32_t));
@@ -136,7 +148,9 @@ Status WirePush::bind_payload(const char* verb, std::span<const std::byte> paylo
     return section;
   };
   tables_.clear();
-  for (const uint32_t dim : shape.dims) tables_.push_back(next(keys * dim));
+  for (size_t t = 0; t < phase.dims.size(); ++t)
+    tables_.push_back(phase.has_table(t) ? next(keys_of_table(shape, t, begin_) * phase.dims[t])
+                                         : nullptr);
   dense_parts_.assign(shape.dense_shards(), nullptr);
   for (const uint32_t d : dense_) dense_parts_[d] = next(shape.dense_size(d));
   request.tables = tables_;
@@ -165,11 +179,12 @@ Status WirePush::take_rows(const char* verb, const wire::Push& in,
   FLUX_RETURN_IF_ERROR(take_value(verb, in.value(), &value));
   request.as_bf16 = value == WireValue::kBf16;
   request.as_fp16 = value == WireValue::kFp16;
-  FLUX_RETURN_IF_ERROR(take_shards(verb, in.shards(), in.keys(), payload.size() / 8, shape,
+  FLUX_ASSIGN_OR_RETURN(const PhaseView phase, find_phase(verb, shape, request));
+  FLUX_RETURN_IF_ERROR(take_shards(verb, in.shards(), in.keys(), payload.size() / 8, shape, phase,
                                    &shards_, &begin_, &dense_));
   keys = begin_.back();
   FLUX_RETURN_IF_ERROR(take_epochs_of(verb, in));
-  return bind_payload(verb, payload, shape);
+  return bind_payload(verb, payload, shape, phase);
 }
 
 Status WirePush::take_no_rows(const char* verb, const wire::Push& in,

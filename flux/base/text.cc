@@ -75,6 +75,10 @@ std::string with_commas(uint64_t n) {
   return digits;
 }
 
+std::string counted(uint64_t n, std::string_view what) {
+  return fmt::format("{} {}{}", with_commas(n), what, n == 1 ? "" : "s");
+}
+
 std::string human_bytes(uint64_t bytes) {
   const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);

@@ -20,6 +20,9 @@ TEST(Text, NumbersForPeople) {
   EXPECT_EQ(with_commas(0), "0");
   EXPECT_EQ(with_commas(999), "999");
   EXPECT_EQ(with_commas(1234567), "1,234,567");
+  EXPECT_EQ(counted(1, "table"), "1 table");
+  EXPECT_EQ(counted(0, "table"), "0 tables");
+  EXPECT_EQ(counted(2000, "table"), "2,000 tables");
   EXPECT_EQ(human_bytes(1536), "1.5 KiB");
   EXPECT_EQ(human_seconds(75), "1m15s");
 }

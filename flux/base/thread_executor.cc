@@ -7,7 +7,7 @@
 namespace flux {
 
 void ThreadExecutor::post(TimeNs delay_ns, std::function<void()> task) {
-  const TimeNs at = steady_now_ns() + delay_ns;
+  const TimeNs at = clock_() + delay_ns;
   {
     const std::lock_guard lock(mutex_);
     const bool first = tasks_.empty() || at < tasks_.top().time_ns;
@@ -29,7 +29,7 @@ size_t ThreadExecutor::poll() {
   while (true) {
     std::unique_lock lock(mutex_);
     if (tasks_.empty()) return ran;
-    const auto run = take(steady_now_ns());
+    const auto run = take(clock_());
     lock.unlock();
     if (!run) return ran;
     run();
@@ -41,7 +41,7 @@ bool ThreadExecutor::run_one_until(TimeNs deadline_ns) {
   constexpr TimeNs kLongest = 3600 * kSecond;  // so that no sum overflows
   std::unique_lock lock(mutex_);
   while (true) {
-    const TimeNs now = steady_now_ns();
+    const TimeNs now = clock_();
     if (const auto run = take(now)) {
       lock.unlock();
       run();

@@ -16,7 +16,11 @@ namespace flux {
 
 class ThreadExecutor final : public WaitingExecutor {
  public:
-  TimeNs now_ns() const override { return steady_now_ns(); }
+  using Clock = TimeNs (*)();
+  // `clock`: of tests that move time by hand, which then turn it by poll() alone.
+  explicit ThreadExecutor(Clock clock = steady_now_ns) : clock_(clock) {}
+
+  TimeNs now_ns() const override { return clock_(); }
   void post(TimeNs delay_ns, std::function<void()> task) override;
   size_t poll() override;
   bool run_one_until(TimeNs deadline_ns) override;
@@ -33,6 +37,7 @@ class ThreadExecutor final : public WaitingExecutor {
   // The next task whose time has come, or an empty function. With the lock held.
   std::function<void()> take(TimeNs now);
 
+  const Clock clock_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::priority_queue<Task> tasks_;

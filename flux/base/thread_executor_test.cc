@@ -13,19 +13,32 @@
 namespace flux {
 namespace {
 
+TimeNs hand_time = 0;
+
+// Time moves only by hand: however slowly this thread runs, posts are made at the times they are
+// meant for.
 TEST(ThreadExecutor, RunsInTimeOrderAndThenInTheOrderOfPosts) {
-  ThreadExecutor executor;
+  hand_time = 1000;
+  ThreadExecutor executor([] { return hand_time; });
   std::vector<int> ran;
-  executor.post(2 * kMillisecond, [&] { ran.push_back(3); });
-  executor.post(kMillisecond, [&] { ran.push_back(2); });
+  executor.post(2, [&] { ran.push_back(4); });
+  executor.post(1, [&] { ran.push_back(2); });
+  executor.post(1, [&] { ran.push_back(3); });
   executor.post(0, [&] {
     ran.push_back(0);
     executor.post(0, [&] { ran.push_back(1); });
   });
-  while (ran.size() < 4) ASSERT_TRUE(executor.run_one_until(executor.now_ns() + 60 * kSecond));
+  EXPECT_EQ(executor.poll(), 2U);
+  EXPECT_EQ(ran, (std::vector<int>{0, 1}));
+  hand_time += 1;
+  EXPECT_EQ(executor.poll(), 2U);
   EXPECT_EQ(ran, (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_FALSE(executor.run_one_until(hand_time)) << "the last one's time has not come";
+  hand_time += 1;
+  EXPECT_TRUE(executor.run_one_until(hand_time));
+  EXPECT_EQ(ran, (std::vector<int>{0, 1, 2, 3, 4}));
   EXPECT_EQ(executor.poll(), 0U);
-  EXPECT_FALSE(executor.run_one_until(executor.now_ns())) << "nothing is left";
+  EXPECT_FALSE(executor.run_one_until(hand_time)) << "nothing is left";
 }
 
 TEST(ThreadExecutor, ATaskOfAnotherThreadEndsTheWait) {

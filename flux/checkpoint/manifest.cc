@@ -86,14 +86,29 @@ ShardEntry shard_from(const json& j) {
   return shard;
 }
 
+json pass_json(const ClosedPass& pass) {
+  json j = {{"name", pass.name},
+            {"records", pass.records},
+            {"repeats", pass.repeats},
+            {"geometry", hex(pass.geometry)},
+            {"skipped_examples", pass.skipped_examples}};
+  if (!pass.skipped_by_phase.empty()) j["skipped_by_phase"] = pass.skipped_by_phase;
+  if (pass.batches != 0) j["batches"] = pass.batches;
+  return j;
+}
+ClosedPass pass_from(const json& j) {
+  ClosedPass pass{j.at("name").get<std::string>(), j.at("records").get<uint64_t>(),
+                  j.at("repeats").get<uint32_t>(), from_hex(j.at("geometry")),
+                  j.at("skipped_examples").get<uint64_t>()};
+  if (j.contains("skipped_by_phase"))
+    pass.skipped_by_phase = j.at("skipped_by_phase").get<std::vector<uint64_t>>();
+  if (j.contains("batches")) pass.batches = j.at("batches").get<uint64_t>();
+  return pass;
+}
+
 json body(const Manifest& m) {
   json closed = json::array();
-  for (const ClosedPass& pass : m.closed)
-    closed.push_back({{"name", pass.name},
-                      {"records", pass.records},
-                      {"repeats", pass.repeats},
-                      {"geometry", hex(pass.geometry)},
-                      {"skipped_examples", pass.skipped_examples}});
+  for (const ClosedPass& pass : m.closed) closed.push_back(pass_json(pass));
   json shards = json::array();
   for (const ShardEntry& shard : m.shards) shards.push_back(shard_json(shard));
   json files = json::array();
@@ -122,10 +137,7 @@ Manifest from_body(const json& j) {
   m.incarnation = from_hex(j.at("incarnation"));
   m.epoch = {j.at("epoch").at("term").get<uint64_t>(), j.at("epoch").at("n").get<uint64_t>()};
   m.model = j.at("model").get<std::map<std::string, std::string>>();
-  for (const json& pass : j.at("closed"))
-    m.closed.push_back({pass.at("name").get<std::string>(), pass.at("records").get<uint64_t>(),
-                        pass.at("repeats").get<uint32_t>(), from_hex(pass.at("geometry")),
-                        pass.at("skipped_examples").get<uint64_t>()});
+  for (const json& pass : j.at("closed")) m.closed.push_back(pass_from(pass));
   m.geometry = from_hex(j.at("geometry"));
   m.open_pass = j.at("open_pass").get<std::string>();
   m.examples = j.at("examples").get<uint64_t>();

@@ -24,6 +24,10 @@ struct ClosedPass {
   uint32_t repeats = 1;  // phases x epochs
   uint64_t geometry = 0;
   uint64_t skipped_examples = 0;
+  std::vector<uint64_t> skipped_by_phase = {};  // of a job with several
+  uint64_t batches = 0;                         // in its data; 0: an older flux closed it
+
+  size_t phases() const { return skipped_by_phase.empty() ? 1 : skipped_by_phase.size(); }
   bool operator==(const ClosedPass&) const = default;
 };
 

@@ -61,10 +61,10 @@ class CheckpointStore {
   Status commit(const Manifest& manifest) const;
   // Removes what was written of a number that will not be committed.
   Status abandon(uint64_t number) const;
-  // Removes all but the newest `keep` and the files that they need. Killed at any moment it leaves
-  // whole checkpoints, and what remains to be done is done by the next one. If a kept one cannot be
-  // read, nothing is removed.
-  Status prune(uint32_t keep) const;
+  // Removes all but the newest `keep` (and number `also`) and the files that they need. Killed at
+  // any moment it leaves whole checkpoints, and what remains to be done is done by the next one. If
+  // a kept one cannot be read, nothing is removed.
+  Status prune(uint32_t keep, uint64_t also = 0) const;
 
  private:
   using Place = std::pair<uint64_t, std::string>;  // number of the folder, name of the file

@@ -96,10 +96,14 @@ Status CheckpointStore::sweep(uint64_t number, const std::set<Place>& needed) co
   return Status::ok();
 }
 
-Status CheckpointStore::prune(uint32_t keep) const {
-  const std::vector<uint64_t> numbers = committed();
+Status CheckpointStore::prune(uint32_t keep, uint64_t also) const {
+  std::vector<uint64_t> numbers = committed();
+  const auto best = std::find(numbers.begin(), numbers.end(), also);
+  const bool held = best != numbers.end() && numbers.end() - best > keep;
+  if (held) numbers.erase(best);
   const size_t gone = numbers.size() > keep ? numbers.size() - keep : 0;
-  const std::vector<uint64_t> kept(numbers.begin() + static_cast<ptrdiff_t>(gone), numbers.end());
+  std::vector<uint64_t> kept(numbers.begin() + static_cast<ptrdiff_t>(gone), numbers.end());
+  if (held) kept.insert(kept.begin(), also);
   const auto needed = needed_by(kept);
   if (!needed.is_ok()) return needed.status().with_context("no old checkpoint is removed");
   for (const Place& place : needed.value())

@@ -2,6 +2,7 @@
 // replicas compared. Functions; they fail the test that calls them.
 #pragma once
 
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -25,7 +26,9 @@ inline std::string read_golden(const std::string& name) {
 // version, a new golden file, and a reader of the old one.
 inline void expect_golden(const std::string& name, const std::string& written) {
   if (written == read_golden(name)) return;
-  const std::string now = testing::TempDir() + name;
+  std::string folder = testing::TempDir() + "golden.XXXXXX";  // nobody else writes there
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string now = folder + "/" + name;
   std::ofstream(now, std::ios::binary) << written;
   ADD_FAILURE() << kGolden << name << " is not what is written now, see " << now;
 }

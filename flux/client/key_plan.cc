@@ -26,7 +26,24 @@ void KeyPlan::grow() {
   table_.swap(bigger);
 }
 
+KeyPlan::KeyPlan(const ModelShape& shape) : KeyPlan(shape.sparse_shards) {
+  for (uint32_t g = 0; g < shape.groups && shape.groups > 1; ++g)
+    group_shards_.push_back(shape.group_shards(g));
+}
+
 void KeyPlan::build(std::span<const uint64_t> keys) {
+  FLUX_CHECK(group_shards_.empty(), "{} groups of keys, and none is given", group_shards_.size());
+  build_from<false>(keys, {});
+}
+
+void KeyPlan::build(std::span<const uint64_t> keys, std::span<const uint8_t> groups) {
+  if (group_shards_.empty()) return build_from<false>(keys, {});
+  FLUX_CHECK(groups.size() == keys.size(), "{} groups of {} keys", groups.size(), keys.size());
+  build_from<true>(keys, groups);
+}
+
+template <bool kGroups>
+void KeyPlan::build_from(std::span<const uint64_t> keys, std::span<const uint8_t> groups) {
   if (++stamp_ == 0) {  // wrapped: old stamps would look new
     std::fill(table_.begin(), table_.end(), Entry{0, 0, 0});
     stamp_ = 1;
@@ -38,6 +55,7 @@ void KeyPlan::build(std::span<const uint64_t> keys) {
     found_counts_.resize(n);
     found_shard_.resize(n);
     position_.resize(n);
+    if (kGroups) found_group_.resize(n);
   }
   begin_.assign(shards_ + 1, 0);
   uint32_t found = 0;
@@ -46,7 +64,10 @@ void KeyPlan::build(std::span<const uint64_t> keys) {
     const uint64_t key = keys[i];
     const uint64_t mixed = key_hash(key);
     size_t at = mixed & mask;
-    while (table_[at].stamp == stamp_ && table_[at].key != key) at = (at + 1) & mask;
+    // A key of two groups is two keys.
+    while (table_[at].stamp == stamp_ &&
+           (table_[at].key != key || (kGroups && found_group_[table_[at].id] != groups[i])))
+      at = (at + 1) & mask;
     Entry& entry = table_[at];
     if (entry.stamp == stamp_) {
       ++found_counts_[entry.id];
@@ -56,7 +77,14 @@ void KeyPlan::build(std::span<const uint64_t> keys) {
     entry = Entry{key, stamp_, found};
     found_keys_[found] = key;
     found_counts_[found] = 1;
-    const uint32_t shard = shard_of_hash(mixed, shards_);
+    uint32_t shard;
+    if constexpr (kGroups) {
+      const ShardRange range = group_shards_[groups[i]];
+      shard = range.begin + shard_of_hash(mixed, range.end - range.begin);
+      found_group_[found] = groups[i];
+    } else {
+      shard = shard_of_hash(mixed, shards_);
+    }
     found_shard_[found] = shard;
     ++begin_[shard + 1];
     index_[i] = found++;

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "flux/api/model_shape.h"
 #include "flux/api/server.h"
 
 namespace flux {
@@ -17,8 +18,12 @@ namespace flux {
 class KeyPlan {
  public:
   explicit KeyPlan(uint32_t shards);
+  // Each group of keys has its own shards (api/model_shape.h).
+  explicit KeyPlan(const ModelShape& shape);
 
   void build(std::span<const uint64_t> keys);
+  // The same where keys have groups: that of each key, counted from 0.
+  void build(std::span<const uint64_t> keys, std::span<const uint8_t> groups);
 
   size_t unique() const { return unique_; }
   const std::vector<uint64_t>& keys() const { return keys_; }      // [unique], by shard
@@ -34,14 +39,19 @@ class KeyPlan {
     uint32_t id;     // order of first occurrence
   };
   void grow();
+  // One group, whose shards are all, unless kGroups.
+  template <bool kGroups>
+  void build_from(std::span<const uint64_t> keys, std::span<const uint8_t> groups);
 
   uint32_t shards_;
+  std::vector<ShardRange> group_shards_;  // of several groups
   uint32_t stamp_ = 0;
   size_t unique_ = 0;
   std::vector<Entry> table_;
   // By order of first occurrence.
   std::vector<uint64_t> found_keys_;
   std::vector<uint32_t> found_counts_, found_shard_, position_;
+  std::vector<uint8_t> found_group_;
   // By shard.
   std::vector<uint64_t> keys_;
   std::vector<uint32_t> counts_, begin_, index_;

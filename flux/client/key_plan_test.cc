@@ -1,6 +1,7 @@
 // Plans against a map from key to occurrences, over batches that share one plan's memory.
 #include "flux/client/key_plan.h"
 
+#include <map>
 #include <unordered_map>
 
 #include <gtest/gtest.h>
@@ -48,6 +49,37 @@ TEST(KeyPlan, EqualsAMapForEveryNumberOfShards) {
       for (uint64_t& key : keys) key = random.chance(0.5) ? random.below(range) : mix64(range);
       plan.build(keys);
       expect_plan_of(plan, keys, shards);
+    }
+  }
+}
+
+TEST(KeyPlan, GroupsHaveShardsOfTheirOwn) {
+  const ModelShape shape{10, {4, 1}, 0, 3, {2, 0}};
+  Random random(3);
+  KeyPlan plan(shape);
+  for (int batch = 0; batch < 20; ++batch) {
+    std::vector<uint64_t> keys(random.below(3000));
+    std::vector<uint8_t> groups(keys.size());
+    std::map<std::pair<uint64_t, uint8_t>, uint32_t> reference;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      keys[i] = random.below(400);  // the same key in several groups is several keys
+      groups[i] = static_cast<uint8_t>(random.below(3));
+      ++reference[{keys[i], groups[i]}];
+    }
+    plan.build(keys, groups);
+    ASSERT_EQ(plan.unique(), reference.size());
+    for (uint32_t s = 0; s < 10; ++s)
+      for (uint32_t i = plan.begin()[s]; i < plan.begin()[s + 1]; ++i) {
+        const auto group = static_cast<uint8_t>(shape.group_of(s));
+        ASSERT_EQ(plan.counts()[i], (reference[{plan.keys()[i], group}]));
+        ASSERT_EQ(shape.shard_of_key(plan.keys()[i], group), s);
+        ASSERT_TRUE(shape.group_shards(group).has(s));
+      }
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const uint32_t at = plan.index()[i];
+      ASSERT_EQ(plan.keys()[at], keys[i]);
+      const ShardRange range = shape.group_shards(groups[i]);
+      ASSERT_TRUE(at >= plan.begin()[range.begin] && at < plan.begin()[range.end]);
     }
   }
 }

@@ -28,24 +28,32 @@ float merged_lr_scale(std::span<const PushPart> parts) {
   return mean.value();
 }
 
-MergedPush::MergedPush(uint32_t shards, std::vector<uint32_t> dims, size_t parameters,
-                       std::vector<FlatRange> sums)
-    : shards_(shards),
-      dims_(std::move(dims)),
+MergedPush::MergedPush(const ModelShape& shape, std::vector<FlatRange> sums)
+    : shape_(shape),
       sums_(std::move(sums)),
-      plan_(shards),
-      tables_(dims_.size()),
-      pointers_(dims_.size()),
-      dense_(parameters) {}
+      plan_(shape),
+      tables_(shape.dims.size()),
+      pointers_(shape.dims.size()),
+      dense_(shape.parameters) {}
 
 void MergedPush::merge(std::span<const PushPart> parts) {
   all_keys_.clear();
-  for (const PushPart& part : parts)
-    all_keys_.insert(all_keys_.end(), part.keys.keys, part.keys.keys + part.keys.begin[shards_]);
-  plan_.build(all_keys_);
+  all_groups_.clear();
+  for (const PushPart& part : parts) {
+    const uint32_t* begin = part.keys.begin;
+    all_keys_.insert(all_keys_.end(), part.keys.keys, part.keys.keys + begin[shape_.sparse_shards]);
+    for (uint32_t g = 0; g < shape_.groups && shape_.groups > 1; ++g) {
+      const ShardRange shards = shape_.group_shards(g);
+      all_groups_.insert(all_groups_.end(), begin[shards.end] - begin[shards.begin],
+                         static_cast<uint8_t>(g));
+    }
+  }
+  plan_.build(all_keys_, all_groups_);
   counts_.assign(plan_.unique(), 0);
-  for (size_t t = 0; t < dims_.size(); ++t) {
-    tables_[t].resize_discard(plan_.unique() * dims_[t]);
+  for (size_t t = 0; t < shape_.dims.size(); ++t) {
+    const ShardRange shards = shape_.table_shards(t);
+    tables_[t].resize_discard((plan_.begin()[shards.end] - plan_.begin()[shards.begin]) *
+                              shape_.dims[t]);
     tables_[t].fill(0.0F);
     pointers_[t] = tables_[t].data();
   }
@@ -53,19 +61,26 @@ void MergedPush::merge(std::span<const PushPart> parts) {
   examples_ = 0;
   size_t first = 0;
   for (const PushPart& part : parts) {
-    const uint32_t* position = plan_.index().data() + first;
-    const size_t n = part.keys.begin[shards_];
-    for (size_t i = 0; i < n; ++i) counts_[position[i]] += part.counts[i];
-    for (size_t t = 0; t < dims_.size(); ++t)
-      for (size_t i = 0; i < n; ++i)
-        add_scaled(tables_[t].data() + size_t{position[i]} * dims_[t],
-                   part.tables[t] + i * dims_[t], part.weight, dims_[t]);
+    add_rows(part, plan_.index().data() + first);
     for_each_part(sums_, 0, dense_.size(), [&](uint64_t begin, uint64_t end, bool is_sum) {
       add_scaled(dense_.data() + begin, part.dense + begin, is_sum ? 1.0F : part.weight,
                  end - begin);
     });
     examples_ += part.examples;
-    first += n;
+    first += part.keys.begin[shape_.sparse_shards];
+  }
+}
+
+void MergedPush::add_rows(const PushPart& part, const uint32_t* position) {
+  const size_t n = part.keys.begin[shape_.sparse_shards];
+  for (size_t i = 0; i < n; ++i) counts_[position[i]] += part.counts[i];
+  for (size_t t = 0; t < shape_.dims.size(); ++t) {
+    const ShardRange shards = shape_.table_shards(t);
+    const size_t dim = shape_.dims[t];
+    const size_t from = part.keys.begin[shards.begin], to = plan_.begin()[shards.begin];
+    for (size_t i = from; i < part.keys.begin[shards.end]; ++i)
+      add_scaled(tables_[t].data() + (position[i] - to) * dim, part.tables[t] + (i - from) * dim,
+                 part.weight, dim);
   }
 }
 

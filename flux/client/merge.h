@@ -34,9 +34,7 @@ struct PushPart {
 
 class MergedPush {
  public:
-  // `dims`: floats per row of each table; `parameters`: floats of the dense vector.
-  MergedPush(uint32_t shards, std::vector<uint32_t> dims, size_t parameters,
-             std::vector<FlatRange> sums = {});
+  explicit MergedPush(const ModelShape& shape, std::vector<FlatRange> sums = {});
 
   void merge(std::span<const PushPart> parts);
 
@@ -49,11 +47,13 @@ class MergedPush {
   uint64_t bytes() const;  // of gradients held
 
  private:
-  uint32_t shards_;
-  std::vector<uint32_t> dims_;
+  void add_rows(const PushPart& part, const uint32_t* position);
+
+  const ModelShape shape_;
   std::vector<FlatRange> sums_;
   KeyPlan plan_;
-  std::vector<uint64_t> all_keys_;  // of all parts, one after the other
+  std::vector<uint64_t> all_keys_;   // of all parts, one after the other
+  std::vector<uint8_t> all_groups_;  // theirs
   std::vector<uint32_t> counts_;
   std::vector<Buffer<float>> tables_;
   std::vector<const float*> pointers_;

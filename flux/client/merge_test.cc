@@ -71,7 +71,7 @@ void expect_equal(const MergedPush& merged, const Sum& sum) {
 }
 
 TEST(MergedPush, EqualsAPlainSum) {
-  MergedPush merged(kShards, kDims, kParameters);
+  MergedPush merged({kShards, kDims, kParameters});
   for (uint64_t n = 0; n < 6; ++n) {
     std::vector<std::unique_ptr<Part>> parts;
     std::vector<uint64_t> examples;
@@ -96,9 +96,59 @@ TEST(MergedPush, EqualsAPlainSum) {
   }
 }
 
+// Table 0 has rows for the keys of group 1 alone, table 1 for all.
+TEST(MergedPush, OfTablesThatHaveSomeOfTheKeys) {
+  const ModelShape shape{kShards, {3, 1}, 1, 2, {2, 0}};
+  Random random(9);
+  std::vector<KeyPlan> plans(3, KeyPlan(shape));
+  std::vector<std::vector<float>> wide(3), narrow(3);
+  std::vector<PushPart> parts(3);
+  const float dense = 0;
+  std::map<std::pair<uint64_t, uint32_t>, std::vector<double>> sums[2];  // by key and group
+  for (size_t p = 0; p < 3; ++p) {
+    std::vector<uint64_t> keys(200);
+    std::vector<uint8_t> groups(200);
+    for (size_t i = 0; i < 200; ++i) {
+      keys[i] = random.below(90);
+      groups[i] = static_cast<uint8_t>(random.below(2));
+    }
+    plans[p].build(keys, groups);
+    const uint32_t first = plans[p].begin()[shape.group_shards(1).begin];
+    wide[p].resize((plans[p].unique() - first) * 3);
+    narrow[p].resize(plans[p].unique());
+    for (float& x : wide[p]) x = static_cast<float>(random.normal());
+    for (float& x : narrow[p]) x = static_cast<float>(random.normal());
+    parts[p].keys = plans[p].sharded();
+    parts[p].counts = plans[p].counts().data();
+    parts[p].tables = {wide[p].data(), narrow[p].data()};
+    parts[p].dense = &dense;
+    parts[p].weight = static_cast<float>(p + 1) * 0.25F;
+    for (uint32_t i = 0; i < plans[p].unique(); ++i) {
+      const uint32_t group = i >= first ? 1 : 0;
+      auto& one = sums[1][{plans[p].keys()[i], group}];
+      one.resize(1);
+      one[0] += double{parts[p].weight} * narrow[p][i];
+      auto& three = sums[0][{plans[p].keys()[i], group}];
+      three.resize(3);
+      for (size_t d = 0; d < 3 && group == 1; ++d)
+        three[d] += double{parts[p].weight} * wide[p][(i - first) * 3 + d];
+    }
+  }
+  MergedPush merged(shape);
+  merged.merge(parts);
+  ASSERT_EQ(merged.unique(), sums[1].size());
+  const uint32_t first = merged.keys().begin[shape.group_shards(1).begin];
+  for (uint32_t i = 0; i < merged.unique(); ++i) {
+    const std::pair<uint64_t, uint32_t> key{merged.keys().keys[i], i >= first ? 1 : 0};
+    EXPECT_NEAR(merged.tables()[1][i], sums[1].at(key)[0], 1e-5);
+    for (size_t d = 0; d < 3 && i >= first; ++d)
+      EXPECT_NEAR(merged.tables()[0][(i - first) * 3 + d], sums[0].at(key)[d], 1e-5);
+  }
+}
+
 TEST(MergedPush, OnePartOfFullWeightIsTheSameBits) {
   const Part part(3, 500);
-  MergedPush merged(kShards, kDims, kParameters);
+  MergedPush merged({kShards, kDims, kParameters});
   merged.merge(std::span(&part.part, 1));
   ASSERT_EQ(merged.unique(), part.plan.unique());
   for (size_t i = 0; i < merged.unique(); ++i) {
@@ -112,7 +162,7 @@ TEST(MergedPush, SumsAreAddedUpWithoutWeights) {
   Part a(1, 100), b(2, 300);
   a.part.weight = 0.25F;
   b.part.weight = 0.75F;
-  MergedPush merged(kShards, kDims, kParameters, {{2, 4}, {9, 11}});
+  MergedPush merged({kShards, kDims, kParameters}, {{2, 4}, {9, 11}});
   merged.merge(std::vector<PushPart>{a.part, b.part});
   for (const size_t i : {2, 3, 9, 10}) EXPECT_EQ(merged.dense()[i], a.dense[i] + b.dense[i]) << i;
   for (const size_t i : {0, 1, 4, 8})

@@ -1,6 +1,7 @@
 #include "flux/client/ps_client.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "flux/client/ps_client_state.h"
@@ -28,22 +29,30 @@ PsClient::State::State(const PsClientOptions& options, ClusterMap map, ReachServ
 // --- the map ---
 
 void PsClient::State::list_owners() {
-  struct Lists {
-    std::vector<ShardId> all, sparse, dense;
-  };
-  std::map<ServerId, Lists> lists;
+  std::map<ServerId, std::vector<ShardId>> lists;
   const ShardRoute& route = ports_.map().route;
-  for (ShardId s = 0; s < route.size(); ++s) {
-    Lists& at = lists[route.server[s]];
-    at.all.push_back(s);
-    (s < options_.sparse_shards ? at.sparse : at.dense).push_back(s);
-  }
+  for (ShardId s = 0; s < route.size(); ++s) lists[route.server[s]].push_back(s);
   owners_.clear();
-  const auto share = [](std::vector<ShardId>& list) {
-    return std::make_shared<const std::vector<ShardId>>(std::move(list));
+  const ModelShape& shape = options_.shape;
+  const auto pick = [](const std::vector<ShardId>& from, const auto& wanted) {
+    auto list = std::make_shared<std::vector<ShardId>>();
+    std::copy_if(from.begin(), from.end(), std::back_inserter(*list), wanted);
+    return ShardList(std::move(list));
   };
-  for (auto& [server, at] : lists)
-    owners_.push_back({server, share(at.all), share(at.sparse), share(at.dense)});
+  const auto is_sparse = [&](ShardId s) { return s < shape.sparse_shards; };
+  for (const auto& [server, shards] : lists) {
+    Owner at{server, pick(shards, is_sparse), {}, {}};
+    for (uint32_t p = 0; p < std::max<size_t>(1, shape.phases.size()); ++p) {
+      // Without a shape every shard counts as dense.
+      const PhaseView phase = shape.phase(p);
+      const auto is_dense = [&](ShardId s) {
+        return !is_sparse(s) && (shape.phases.empty() || phase.has_dense(s - shape.sparse_shards));
+      };
+      at.dense.push_back(pick(shards, is_dense));
+      at.all.push_back(pick(shards, [&](ShardId s) { return is_sparse(s) || is_dense(s); }));
+    }
+    owners_.push_back(std::move(at));
+  }
 }
 
 void PsClient::State::set_map(ClusterMap map) {
@@ -116,13 +125,14 @@ void PsClient::State::pull(PullWork work, std::function<void(Status)> done) {
   pull->done = std::move(done);
   pull->started = executor_->now_ns();
   pull->backoff = options_.pull_retry_ns;
-  const bool rows =
-      options_.sparse_shards == 0 || pull->work.keys.begin[options_.sparse_shards] > 0;
-  const bool dense = options_.sparse_shards == 0 || pull->work.dense != nullptr;
+  const uint32_t sparse = options_.shape.sparse_shards;
+  const bool rows = sparse == 0 || pull->work.keys.begin[sparse] > 0;
+  const bool dense = sparse == 0 || pull->work.dense != nullptr;
+  const size_t phase = options_.shape.phases.empty() ? 0 : pull->work.phase;
   const auto owners = owners_;  // an answer inside a call may bring a new map
   ++pull->calls;                // so that it is not over before all parts are sent
   for (const Owner& at : owners) {
-    const ShardList& shards = rows && dense ? at.all : rows ? at.sparse : at.dense;
+    const ShardList& shards = rows && dense ? at.all[phase] : rows ? at.sparse : at.dense[phase];
     if ((rows || dense) && !shards->empty()) send_pull(pull, at.server, shards);
   }
   --pull->calls;
@@ -141,6 +151,7 @@ void PsClient::State::send_pull(const PullPtr& pull, ServerId server, const Shar
   request.keys = pull->work.keys;
   request.tables = pull->work.tables;
   request.dense = pull->work.dense;
+  request.phase = pull->work.phase;
   const auto part = std::make_shared<PullPart>(pull, server, shards);
   ServerPorts::begin(at, part);
   at->port->pull(request, carry<PullReply>([part](State* self, const PullReply& reply) {
@@ -235,7 +246,7 @@ void PsClient::pull(PullWork work, std::function<void(Status)> done) {
 }
 void PsClient::pull(const ShardedKeys& keys, std::span<float*> tables, float* dense,
                     std::function<void(Status)> done) {
-  state_->pull({keys, tables, dense, nullptr}, std::move(done));
+  state_->pull({keys, tables, dense, nullptr, 0}, std::move(done));
 }
 bool PsClient::has_room() const {
   return state_->has_room();

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "flux/api/model_shape.h"
 #include "flux/api/server.h"
 #include "flux/base/executor.h"
 #include "flux/client/merge.h"
@@ -34,10 +35,9 @@ struct PsClientOptions {
   uint64_t incarnation = 0;
   // The model, as every request lays it out. 0 shards: unknown; every pull then names all shards,
   // and pushes of several batches are not possible.
-  uint32_t sparse_shards = 0;
-  std::vector<uint32_t> dims;         // floats per row of each table
-  size_t parameters = 0;              // floats of the dense vector
-  std::vector<FlatRange> dense_sums;  // whose gradients are sums; see client/merge.h
+  ModelShape shape;
+  // By phase: ranges of its dense vector whose gradients are sums (client/merge.h); may be empty.
+  std::vector<std::vector<FlatRange>> dense_sums;
   PushSessionOptions session;
   TimeNs pull_deadline_ns = 60 * kSecond;
   TimeNs push_deadline_ns = 60 * kSecond;    // to be applied
@@ -51,12 +51,16 @@ using FetchRoute = std::function<void(std::function<void(Result<ClusterMap>)>)>;
 
 struct PullWork {
   ShardedKeys keys;
-  std::span<float*> tables;            // where rows of all tables go
-  float* dense = nullptr;              // where the dense vector goes; null: not wanted
+  std::span<float*> tables;            // where rows of all tables of the phase go
+  float* dense = nullptr;              // where its dense vector goes; null: not wanted
   std::shared_ptr<const void> memory;  // keeps all of that alive
+  uint32_t phase = 0;
 };
 
-// One batch to push, or several merged into one. Pointers into the caller's buffers.
+// A MergedPush for batches of this phase.
+MergedPush merged_push(const PsClientOptions& options, uint32_t phase);
+
+// One batch to push, or several of one phase merged into one. Pointers into the caller's buffers.
 struct PushWork {
   std::vector<BatchId> ids;  // sorted
   uint64_t geometry = 0;

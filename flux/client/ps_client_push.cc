@@ -7,6 +7,18 @@
 
 namespace flux {
 
+MergedPush merged_push(const PsClientOptions& options, uint32_t phase) {
+  const PhaseView view = options.shape.phase(phase);
+  const ModelShape& all = options.shape;
+  const ModelShape shape{all.sparse_shards,
+                         {view.dims.begin(), view.dims.end()},
+                         view.parameters(),
+                         all.groups,
+                         all.table_groups};
+  return MergedPush(shape, phase < options.dense_sums.size() ? options.dense_sums[phase]
+                                                             : std::vector<FlatRange>{});
+}
+
 bool PsClient::State::has_room() const {
   return status_.is_ok() && session_.has_room() &&
          session_.unapplied() + lingering_ < options_.session.pushes_max;
@@ -78,8 +90,7 @@ const MergedPush& PsClient::State::rest_of(Flight* flight, const std::vector<Bat
     if (std::binary_search(ids.begin(), ids.end(), part.id)) parts.push_back(part);
   FLUX_CHECK(parts.size() == ids.size(), "a merged push names its parts: {} of {}", parts.size(),
              ids.size());
-  rest = std::make_unique<MergedPush>(options_.sparse_shards, options_.dims, options_.parameters,
-                                      options_.dense_sums);
+  rest = std::make_unique<MergedPush>(merged_push(options_, ids.front().block.phase));
   rest->merge(parts);
   return *rest;
 }

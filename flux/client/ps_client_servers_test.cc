@@ -9,7 +9,7 @@ using namespace test;  // NOLINT: the fixture
 class PullTest : public PsClientTest {
  protected:
   PullTest() {
-    options_.sparse_shards = 2;
+    options_.shape.sparse_shards = 2;
     options_.pull_retry_ns = 10;
     options_.pull_retry_max_ns = 40;
     options_.pull_deadline_ns = 1000;

@@ -34,7 +34,8 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   // The shards of one server, listed once per change of the map.
   struct Owner {
     ServerId server = 0;
-    ShardList all, sparse, dense;
+    ShardList sparse;
+    std::vector<ShardList> dense, all;  // by phase: its dense shards; those and the sparse ones
   };
   struct Pull {
     PullWork work;

@@ -189,12 +189,10 @@ struct TwoParts {
 };
 
 TEST_F(PsClientTest, SumsTheRestAnewForAShardThatHasAPart) {
-  options_.sparse_shards = 2;
-  options_.dims = {1};
-  options_.parameters = 1;
+  options_.shape = {2, {1}, 1};
   PsClient client(options_, coordinator_.map(), reach(), coordinator_.fetch(), &executor_);
   const TwoParts two;
-  MergedPush merged(2, {1}, 1);
+  MergedPush merged({2, {1}, 1});
   PushWork work;
   work.parts = {two.part(0), two.part(1)};
   merged.merge(work.parts);

@@ -154,11 +154,13 @@ void RemoteServer::pull(const PullRequest& request, std::function<void(const Pul
   pull->request.tables = pull->tables;
   pull->request.dense = request.dense;
   pull->request.dense_parts = pull->dense_parts;
+  pull->request.phase = request.phase;
   pull->part = std::move(encoded.value().part);
   pull->placed = false;
   pull->done = std::move(done);
   const bool want_dense = request.dense != nullptr || !request.dense_parts.empty();
-  pull->reply_bytes = pull_reply_bytes(pull->part, s.shape, s.options.value, want_dense);
+  pull->reply_bytes =
+      pull_reply_bytes(pull->part, s.shape, s.options.value, want_dense, request.phase);
 
   RpcCall call;
   call.verb = static_cast<Verb>(ApiVerb::kPull);

@@ -50,11 +50,14 @@ class PassVerdicts {
   }
   PassAudit result() {
     PassAudit audit;
+    audit.skipped_by_phase.resize(closing_.schedule.phases);
     const Status counted = for_each_block([&](BatchId id, uint32_t batches, size_t first) {
       for (uint32_t b = 0; b < batches; ++b) {
         if (seen_[first + b] == kAppliedOnly || seen_[first + b] == 0) continue;
         ++audit.skipped_batches;
-        audit.skipped_examples += geometry_.batch_records(id.block.block, b);
+        const uint64_t examples = geometry_.batch_records(id.block.block, b);
+        audit.skipped_examples += examples;
+        audit.skipped_by_phase[id.block.phase] += examples;
       }
       return Status::ok();
     });
@@ -154,7 +157,11 @@ Result<Manifest> commit_checkpoint(const CheckpointStore& store, Manifest base,
   if (closing != nullptr) {
     const auto audit = audit_pass(store, base, *closing);
     if (!audit.is_ok()) return abandon(audit.status().with_context("the pass cannot close"));
-    if (!base.closed.empty()) base.closed.back().skipped_examples = audit.value().skipped_examples;
+    if (!base.closed.empty()) {
+      ClosedPass& pass = base.closed.back();
+      pass.skipped_examples = audit.value().skipped_examples;
+      if (closing->schedule.phases > 1) pass.skipped_by_phase = audit.value().skipped_by_phase;
+    }
   }
   const Status committed = store.commit(base);
   if (!committed.is_ok()) return abandon(committed);

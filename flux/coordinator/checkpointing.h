@@ -32,6 +32,7 @@ struct PassToClose {
 struct PassAudit {
   uint64_t skipped_batches = 0;   // that at least one shard did not apply
   uint64_t skipped_examples = 0;  // in them
+  std::vector<uint64_t> skipped_by_phase;
 };
 
 // The entries of a manifest for what servers saved, sorted by shard: an increment is put behind the

@@ -29,6 +29,10 @@ std::string encode(const Decision& d) {
     json["boot"] = d.boot;
     json["id"] = d.id;
   }
+  if (d.value) {
+    json["value"] = *d.value;
+    json["checkpoint"] = d.checkpoint;
+  }
   if (d.kind == "lr") json["lr"] = {d.lr.reference, d.lr.workers, d.lr.factor, d.lr.left};
   const std::string body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   // The newline before it ends whatever a writer that died has left.
@@ -82,6 +86,8 @@ bool decode(const std::string& line, Decision* d) {
     d->member = json.value("member", std::string());
     d->boot = json.value("boot", uint64_t{0});
     d->id = json.value("id", uint64_t{0});
+    if (json.contains("value")) d->value = json["value"].get<double>();
+    d->checkpoint = json.value("checkpoint", uint64_t{0});
     if (d->kind == "lr" && !decode_lr(json, &d->lr)) return false;
     return d->kind != "verdict" || decode_batch(json, d);
   } catch (const nlohmann::json::exception&) {  // a field of another type
@@ -97,6 +103,8 @@ std::vector<Decision> compact(const std::vector<Decision>& decisions, uint32_t c
   for (const Decision& d : decisions) {
     const bool replaced = d.term < latest;
     latest = std::max(latest, d.term);
+    // Another life began after it.
+    if (d.kind == "term") std::erase_if(kept, [](const Decision& k) { return k.kind == "stop"; });
     const bool passing = !d.member.empty() || d.kind == "lr" || d.kind == "end";
     if (d.kind == "term" || (replaced && passing)) continue;
     const bool gone = d.kind == "server_gone" || d.kind == "worker_gone";
@@ -120,7 +128,10 @@ std::vector<Decision> compact(const std::vector<Decision>& decisions, uint32_t c
       kept.push_back(d);
     } else if (d.kind == "end") {
       std::erase_if(kept, [](const Decision& k) { return !k.member.empty() || k.kind == "lr"; });
-    } else if (d.pass + 1 >= closed) {
+    } else if (d.kind == "stop") {
+      std::erase_if(kept, [](const Decision& k) { return k.kind == "stop"; });
+      kept.push_back(d);
+    } else if (d.pass + 1 >= closed || d.value) {
       kept.push_back(d);
     }
   }

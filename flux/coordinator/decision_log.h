@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,9 @@
 namespace flux {
 
 struct Decision {
-  // "open_pass", "verdict", "tested", "end"; of members "server", "server_gone", "worker",
-  // "worker_gone", "drain" (of a server), "move" (shard `id` to server `member`); "lr"; "term": a
-  // coordinator began
+  // "open_pass", "verdict", "tested", "look", "stop", "end"; of members "server", "server_gone",
+  // "worker", "worker_gone", "drain" (of a server), "move" (shard `id` to server `member`); "lr";
+  // "term": a coordinator began
   std::string kind;
   uint64_t term = 0;
   uint32_t pass = 0;
@@ -34,6 +35,9 @@ struct Decision {
   uint64_t boot = 0;
   uint64_t id = 0;   // ServerId or WorkerId
   LrPolicyState lr;  // of "lr": where the learning-rate policy stands
+  // Of "tested" and "look": what a stop condition saw, and the checkpoint of that moment.
+  std::optional<double> value = {};
+  uint64_t checkpoint = 0;
 };
 
 // What the next life of the job needs of a log: decisions about passes from `closed` - 1 on, and

@@ -117,5 +117,26 @@ TEST_F(DecisionLogTest, OfTheLearningRateTheLastWordCountsUntilTheEnd) {
   EXPECT_TRUE(compact({first, last, end}, 0).empty());
 }
 
+// The next life hears of a stop, the one after it no more; looks stay for ever.
+TEST(DecisionLog, AStopIsToldOnceAndLooksStay) {
+  Decision term, look, stop, end;
+  term.kind = "term";
+  look.kind = "tested";
+  look.value = 0.75;
+  look.checkpoint = 3;
+  stop.kind = "stop";
+  stop.why = "stop.examples";
+  end.kind = "end";
+  const std::vector<Decision> next = compact({term, look, stop, end}, 9);
+  ASSERT_EQ(next.size(), 2U);
+  EXPECT_EQ(next[0].value, 0.75);
+  EXPECT_EQ(next[1].why, "stop.examples");
+  std::vector<Decision> later = next;
+  later.push_back(term);
+  later = compact(later, 9);
+  ASSERT_EQ(later.size(), 1U);
+  EXPECT_EQ(later[0].checkpoint, 3U);
+}
+
 }  // namespace
 }  // namespace flux

@@ -15,17 +15,31 @@ void add_rows(JobTotals* sum, const JobTotals& t) {
   sum->memory_bytes += t.memory_bytes;
   sum->occurrences.resize(std::max(sum->occurrences.size(), t.occurrences.size()));
   for (size_t i = 0; i < t.occurrences.size(); ++i) sum->occurrences[i] += t.occurrences[i];
-  if (t.has_dense) {
-    sum->dense_examples_min = sum->has_dense
-                                  ? std::min(sum->dense_examples_min, t.dense_examples_min)
-                                  : t.dense_examples_min;
-    sum->dense_examples_max = std::max(sum->dense_examples_max, t.dense_examples_max);
-    sum->has_dense = true;
-  }
+  sum->dense.resize(std::max(sum->dense.size(), t.dense.size()));
+  for (size_t p = 0; p < t.dense.size(); ++p) sum->dense[p].add(t.dense[p].min, t.dense[p].max);
   sum->expected_seen += t.expected_seen;
   sum->lost += t.lost;
   sum->doubled += t.doubled;
   sum->content_hash += t.content_hash;
+}
+
+}  // namespace
+
+namespace {
+
+// "test: 1,000 examples, AUC 0.77, log loss 0.46" of the first head of each phase.
+std::string test_line(const MetricReport& report) {
+  std::string line = fmt::format("test: {} examples", with_commas(report.examples));
+  if (report.rows.empty()) return line + fmt::format(", loss {:.5f}", report.loss);
+  const std::string* phase = nullptr;
+  for (const MetricReport::Row& row : report.rows) {
+    if (phase != nullptr && *phase == row.key.phase) continue;
+    phase = &row.key.phase;
+    if (!phase->empty()) line += fmt::format("; {}", *phase);
+    if (row.values.auc) line += fmt::format(", AUC {:.5f}", *row.values.auc);
+    if (row.values.log_loss) line += fmt::format(", log loss {:.5f}", *row.values.log_loss);
+  }
+  return line;
 }
 
 }  // namespace
@@ -55,7 +69,10 @@ void JobMaster::State::evaluate() {
                        evaluation_ = test.status();
                        return next_pass();
                      }
-                     begin_test(std::move(test).value());
+                     test_ = std::move(test).value();
+                     geometry_texts_[test_->hash()] = test_->to_json();
+                     reports_.reset();
+                     begin_test(0);
                    });
 }
 
@@ -67,8 +84,21 @@ void JobMaster::State::evaluated_all() {
   metrics_.reset();
   slowly<MetricReport>([set] { return set->report(); },
                        [this](Result<MetricReport> report) {
-                         if (!ended()) tested(std::move(report).value());
+                         if (!ended()) phase_tested(std::move(report).value());
                        });
+}
+
+void JobMaster::State::phase_tested(MetricReport report) {
+  const size_t phases = plan_.schedule.phases;
+  if (phases == 1) return tested(std::move(report));
+  if (!reports_) reports_.emplace();
+  const std::string number = std::to_string(test_phase_);
+  reports_->add_phase(test_phase_ < plan_.phases.size() ? plan_.phases[test_phase_] : number,
+                      std::move(report));
+  const auto next = static_cast<uint16_t>(test_phase_ + 1);
+  if (next == phases) return tested(*std::exchange(reports_, std::nullopt));
+  if (stopping_) return next_pass();
+  begin_test(next);
 }
 
 void JobMaster::State::tested(MetricReport report) {
@@ -77,17 +107,11 @@ void JobMaster::State::tested(MetricReport report) {
   decision.term = term_;
   decision.pass = static_cast<uint32_t>(closed_.size() - 1);
   decision.geometry = closed_.back().geometry;
+  look_at_test(report, &decision);
   log_decision(decision);
   evaluation_ = Status::ok();
   tested_ = std::move(report);
-  std::string line = fmt::format("test: {} examples", with_commas(tested_->examples));
-  if (const MetricValues* values = tested_->whole()) {
-    if (values->auc) line += fmt::format(", AUC {:.5f}", *values->auc);
-    if (values->log_loss) line += fmt::format(", log loss {:.5f}", *values->log_loss);
-  } else {
-    line += fmt::format(", loss {:.5f}", tested_->loss);
-  }
-  say(line);
+  say(test_line(*tested_));
   events_->tested(closed_.back().name, *tested_);
   next_pass();
 }
@@ -221,8 +245,14 @@ void JobMaster::State::left() {
   counting_ = true;
   outcome_.passes = closed_;
   if (!pass_open_ || !places_on_) return ask_totals();
-  if (has_gaps()) return count_open(0, 0, 0);
-  count_open(section_, geometry_->records() * section_, geometry_->records() * section_);
+  outcome_.open.assign(plan_.schedule.phases, {});
+  const uint32_t first = has_gaps() ? 0 : section_;
+  for (uint32_t s = 0; s < first; ++s) {
+    OpenPhase& of = outcome_.open[plan_.schedule.section(pass_, s).phase];
+    of.all += geometry_->records();
+    of.any += geometry_->records();
+  }
+  count_open(first);
 }
 
 // Sections run one after another: those before the current one are complete, those after it are
@@ -232,10 +262,17 @@ bool JobMaster::State::has_gaps() const {
   return losses_ > 0 || adopted_ || restored_;
 }
 
-void JobMaster::State::count_open(uint32_t section, uint64_t all, uint64_t any) {
-  const auto counted = [this, all, any] {
-    outcome_.passes.push_back({"open", all, 1, 0, 0});
-    outcome_.partly = any - all;
+void JobMaster::State::count_open(uint32_t section) {
+  const auto counted = [this] {
+    OpenPhase sum;
+    for (const OpenPhase& of : outcome_.open) {
+      sum.all += of.all;
+      sum.any += of.any;
+    }
+    outcome_.passes.push_back({"open", sum.all, 1, 0, 0});
+    const uint64_t due = geometry_->records() * plan_.schedule.sections();
+    outcome_.untrained = due - std::min(due, sum.all);
+    outcome_.partly = sum.any - sum.all;
     ask_totals();
   };
   if (section == plan_.schedule.sections()) return counted();
@@ -246,7 +283,9 @@ void JobMaster::State::count_open(uint32_t section, uint64_t all, uint64_t any) 
     if (more == 0 && !has_gaps()) return counted();
     ask_marked(id, false, [=, this](const Result<std::vector<uint32_t>>& every) {
       if (!every.is_ok()) return end(every.status());
-      count_open(section + 1, all + examples_in(every.value()), any + more);
+      outcome_.open[id.phase].all += examples_in(every.value());
+      outcome_.open[id.phase].any += more;
+      count_open(section + 1);
     });
   });
 }
@@ -254,7 +293,9 @@ void JobMaster::State::count_open(uint32_t section, uint64_t all, uint64_t any) 
 void JobMaster::State::ask_totals() {
   std::vector<ExpectedCount> expected;
   if (plan_.key_per_example && closed_.size() == plan_.passes.size())
-    for (const ClosedPass& pass : closed_) expected.push_back({pass.records, pass.repeats});
+    for (const ClosedPass& pass : closed_)
+      expected.push_back(
+          {pass.records, pass.repeats / plan_.schedule.phases * plan_.counted_phases});
   if (!places_on_) {  // no rows anywhere: nothing that counters could be compared with
     outcome_.passes.clear();
     return end(Status::ok());
@@ -308,8 +349,10 @@ void JobMaster::State::end(const Status& status) {
   }
   outcome_.evaluation = evaluation_;
   outcome_.test = tested_;
+  outcome_.progressive = progressive();
   outcome_.train_s = static_cast<double>(train_ns_) * 1e-9;
   outcome_.resumed_from = resumed_from_;
+  if (best_ != 0) outcome_.best = store().path_of(best_);
   outcome_.model = last_checkpoint_.empty() ? resumed_from_ : last_checkpoint_;
   outcome_.last = this->status();
   outcome_.sum = sum_reports();

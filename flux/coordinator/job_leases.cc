@@ -12,8 +12,6 @@
 namespace flux {
 namespace {
 
-constexpr uint16_t kTestPhase = 0xFFFF;  // of the identities under which test blocks are leased
-
 std::vector<uint32_t> lease_order(const Geometry& geometry, const BlockId& section) {
   std::vector<uint32_t> order(geometry.blocks.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -201,6 +199,7 @@ void JobMaster::State::acknowledge(const std::vector<BatchId>& applied,
   if (queue_)
     for (const BatchId& id : applied) queue_->batch_applied(id, now());
   for (const EvalReport& report : evaluated) take_evaluation(report);
+  if (phase_ == Phase::kTraining && !applied.empty() && stop_if_due()) return;
   if (phase_ == Phase::kTraining && queue_ && queue_->all_applied()) verify_section();
   if (phase_ == Phase::kEvaluating && test_queue_ && test_queue_->all_applied()) evaluated_all();
 }
@@ -226,7 +225,7 @@ void JobMaster::State::begin_section(uint32_t section, const std::vector<uint32_
         if (!slot.answered) rounds_->wait(worker, lane);
     }
   }
-  pump();
+  if (!stop_if_due()) pump();
 }
 
 // The hints say that every block is applied; the shards have the last word.
@@ -243,6 +242,7 @@ void JobMaster::State::verify_section() {
         skip_poisoned();
         if (queue_->all_applied()) {
           reissued_ += queue_->reissued();
+          look_at_training(section_);
           return find_section(section_ + 1);
         }
         verifying_ = false;
@@ -323,7 +323,8 @@ std::string JobMaster::State::wait_reason() const {
 
 void JobMaster::State::take_evaluation(const EvalReport& report) {
   if (!test_queue_ || phase_ != Phase::kEvaluating || report.id.block.phase != kTestPhase ||
-      report.id.block.pass != pass_ || report.id.block.block >= test_reported_.size())
+      report.id.block.epoch != test_phase_ || report.id.block.pass != pass_ ||
+      report.id.block.block >= test_reported_.size())
     return;
   const uint32_t block = report.id.block.block;
   if (report.id.batch >= test_->batches_in(block)) return;
@@ -335,16 +336,18 @@ void JobMaster::State::take_evaluation(const EvalReport& report) {
   test_queue_->batch_applied(report.id, now());
 }
 
-void JobMaster::State::begin_test(Geometry test) {
-  test_ = std::move(test);
-  geometry_texts_[test_->hash()] = test_->to_json();
+// Once for each phase: its network predicts all test data.
+void JobMaster::State::begin_test(uint16_t phase) {
+  test_phase_ = phase;
   std::vector<uint32_t> order(test_->blocks.size());
   std::iota(order.begin(), order.end(), 0U);
   BlockQueueOptions options;
   options.timeout_floor_ns = options_.block_timeout_floor_ns;
-  test_queue_.emplace(BlockId{pass_, kTestPhase, 0, 0}, batches_of(*test_), order, options);
+  test_queue_.emplace(BlockId{pass_, kTestPhase, phase, 0}, batches_of(*test_), order, options);
   test_reported_.assign(test_->blocks.size(), 0);
-  metrics_.emplace();
+  MetricOptions metrics;
+  metrics.slice_values = plan_.slice_values;
+  metrics_.emplace(metrics);
   set_phase(Phase::kEvaluating);
   if (test_queue_->all_applied()) return evaluated_all();  // no examples
   pump();

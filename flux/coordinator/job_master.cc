@@ -57,6 +57,7 @@ void JobMaster::State::tick() {
   if (!workers_.empty() || !needs_workers) no_worker_since_ = now();
   if (needs_workers && now() - no_worker_since_ > options_.workers_deadline_ns) give_up_waiting();
   if (phase_ == Phase::kTraining || phase_ == Phase::kEvaluating) expire_blocks();
+  if (phase_ == Phase::kTraining) stop_if_due();
   if (phase_ == Phase::kTraining) maybe_checkpoint();
   if (phase_ == Phase::kDraining) drained();
   if (phase_ == Phase::kEnding) left();
@@ -70,6 +71,10 @@ JobMaster::JobMaster(JobPlan plan, JobMasterOptions options, Executor* executor,
                                      std::move(reach), events)) {}
 
 JobMaster::~JobMaster() = default;
+
+MetricReport JobMaster::progressive() const {
+  return state_->progressive();
+}
 
 void JobMaster::start() {
   state_->start();

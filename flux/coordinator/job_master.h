@@ -61,19 +61,29 @@ struct JobMasterOptions {
   TimeNs tick_ns = 50 * kMillisecond;
 };
 
+// Examples of the open pass in the epochs of one phase: that every shard has, that any has.
+struct OpenPhase {
+  uint64_t all = 0, any = 0;
+};
+
 // How it ended.
 struct JobOutcome {
   Status status;                      // ok: complete or stopped
   bool complete = false;              // every pass closed (and tested)
   std::vector<ClosedPass> passes;     // closed, and the open one as "open"
   uint64_t partly = 0;                // examples of the open pass that only some shards have
+  std::vector<OpenPhase> open;        // the open pass by phase; empty: none is open
   JobTotals totals;                   // over all servers
   std::vector<JobTotals> servers;     // each
   WorkerReport sum;                   // over all workers
   std::vector<WorkerStatus> workers;  // each that ever took part, with its last report
   JobStatus last;
   std::optional<MetricReport> test;  // the last one, if any
+  MetricReport progressive;          // of this run
   std::string resumed_from, model;   // checkpoint paths
+  std::string best;                  // the one that a stop condition found best; may be empty
+  std::string stopped_by;            // the condition of the job file that ended it; may be empty
+  uint64_t untrained = 0;            // examples of the open pass that were left, repeats counted
   Status evaluation;                 // of the test, if it failed: the training is saved and counted
   uint64_t rows = 0;
   double train_s = 0;
@@ -124,6 +134,8 @@ class JobMaster final : public JobPort, public ServerRegistry {
   void worker_gone(const std::string& name, uint64_t boot, const std::string& why);
   void server_gone(const std::string& name, uint64_t boot, const std::string& why);
   JobStatus status() const;
+  // What workers saw while training, by phase, head and slice; about a second old.
+  MetricReport progressive() const;
   // Operators' requests; kInvalid or kNotFound say what is wrong with them. Things happen later,
   // status() shows how far they are. A node is a server or a worker, by name.
   Status drain(const std::string& node);

@@ -169,6 +169,7 @@ void JobMaster::State::report_worker(WorkerId worker, const WorkerReport& report
     w.ahead = {report.ahead.begin(), report.ahead.end()};
     w.report = report;
     w.report.ahead.clear();
+    take_metrics(&w, report);
   }
   if (now() - w.rate_time >= kSecond) {
     if (w.rate_time > 0)
@@ -189,7 +190,10 @@ void JobMaster::State::leave_worker(const LeaseRequest& last, const WorkerReport
   if (at == workers_.end()) return done(Status::ok());  // a repeat
   take_refused(last.refused);
   acknowledge(last.applied, last.evaluated);
-  if (report.examples >= at->second.report.examples) at->second.report = report;
+  if (report.examples >= at->second.report.examples) {
+    at->second.report = report;
+    take_metrics(&at->second, report);
+  }
   const std::string name = at->second.info.name;
   workers_members_.leave(last.worker);
   // Trouble with the data or the model is trouble for every worker; a lost connection is its own.
@@ -224,6 +228,11 @@ void JobMaster::State::forget_slots(Worker* worker, const Status& why) {
   }
 }
 
+void JobMaster::State::take_metrics(Worker* worker, const WorkerReport& report) {
+  if (!report.metrics.empty()) worker->metrics = report.metrics;
+  worker->report.metrics.clear();
+}
+
 void JobMaster::State::lose_worker(WorkerId id, bool died, const std::string& why) {
   const auto at = workers_.find(id);
   if (at == workers_.end()) return;
@@ -234,6 +243,8 @@ void JobMaster::State::lose_worker(WorkerId id, bool died, const std::string& wh
                    0, since(worker.report, worker.base)});
   if (gone_.size() > kGoneMax) gone_.erase(gone_.begin());
   add_report(&left_, since(worker.report, worker.base));
+  if (const auto told = ProgressiveSet::decode(worker.metrics); told.is_ok())
+    left_metrics_.merge(told.value());
   log_member("worker_gone", worker.info.name, worker.info.boot, id);
   if (died) {
     ++workers_lost_;

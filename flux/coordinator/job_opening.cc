@@ -92,6 +92,7 @@ void JobMaster::State::folder_opened(Result<std::shared_ptr<Opened>> opened) {
       servers_.resize(d.id + 1);  // their numbers are taken
     if (d.kind == "lr") lr_.emplace(plan_.lr, lr_logged_ = d.lr);
   }
+  replay_looks();
   workers_members_ = Membership(options_.member_lease_ns, first_member_id(term_));
   ShardPlacesOptions places;
   places.replicas = plan_.replicas;
@@ -189,6 +190,7 @@ Result<Geometry> JobMaster::State::frozen_geometry(uint32_t pass, std::string* n
 
 void JobMaster::State::next_pass() {
   pass_ = static_cast<uint32_t>(closed_.size());
+  if (pass_ < plan_.passes.size()) stop_if_due();
   const uint64_t adopted = open_geometry(pass_);
   const bool reopen =
       adopted != 0 || (restored_ && restored_->geometry != 0 && pass_ == restored_->closed.size());
@@ -339,6 +341,7 @@ void JobMaster::State::train_from(uint32_t section, const std::vector<uint32_t>&
   next_checkpoint_ =
       now() + static_cast<TimeNs>(plan_.checkpoint_every_s * static_cast<double>(kSecond));
   events_->training(true, closed_examples() + before, total_examples_);
+  looked_ = sum_reports();
   if (stopping_) drain();
 }
 

@@ -14,6 +14,7 @@
 #include "flux/base/status.h"
 #include "flux/cluster/lr_policy.h"
 #include "flux/cluster/schedule.h"
+#include "flux/cluster/stop_rule.h"
 #include "flux/data/geometry.h"
 
 namespace flux {
@@ -28,14 +29,18 @@ struct JobPlan {
   uint32_t replicas = 1;            // of each shard, 1 or 2
   std::vector<std::string> passes;  // names
   Schedule schedule;
-  std::string mode = "async";      // async | half_async | sync
-  bool deterministic = false;      // checkpoints only between blocks
-  double checkpoint_every_s = 60;  // 0: only at the end of a pass
+  std::vector<std::string> phases;  // names of the schedule's; may be empty
+  std::string mode = "async";       // async | half_async | sync
+  bool deterministic = false;       // checkpoints only between blocks
+  double checkpoint_every_s = 60;   // 0: only at the end of a pass
   uint32_t checkpoint_keep = 2;
   bool key_per_example = false;
   double skip_limit = 0.001;  // share of a pass's batches that may be skipped
   LrPolicyOptions lr;         // what a change of the number of workers does
+  StopOptions stop;           // when it ends before its data does
   uint32_t slots = 0;
+  uint32_t counted_phases = 1;  // that the rows of the first table count
+  uint32_t slice_values = 16;   // metrics/slices.h
   bool has_test = false;
 
   // Whether the data of passes from `first` on, and of the test, is there; may be empty.

@@ -115,6 +115,7 @@ void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t po
   if (closing) {
     base.closed.push_back(
         {pass_name, geometry_->records(), plan_.schedule.sections(), geometry_->hash(), 0});
+    base.closed.back().batches = geometry_->batches();
   } else {
     base.geometry = geometry_->hash();
     base.open_pass = pass_name;
@@ -147,7 +148,7 @@ void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t po
         slowly<bool>(
             [this, self = shared_from_this()]() -> Result<bool> {
               FLUX_RETURN_IF_ERROR(still_mine());
-              FLUX_RETURN_IF_ERROR(store().prune(plan_.checkpoint_keep));
+              FLUX_RETURN_IF_ERROR(store().prune(plan_.checkpoint_keep, best_));
               return true;
             },
             [this, then](const Result<bool>& pruned) {

@@ -9,6 +9,7 @@
 //   job_opening.cc  the folder read, passes opened
 //   job_saving.cc   checkpoints and closing a pass
 //   job_ending.cc   evaluation, stopping, totals, the end
+//   job_stopping.cc stop conditions of the job file
 //   job_operators.cc drain, scale, move
 //   job_status.cc   the snapshot for people
 // Private to coordinator/. Everything on one executor; callbacks hold a weak pointer, so that
@@ -34,6 +35,7 @@
 #include "flux/coordinator/job_master.h"
 #include "flux/election/election.h"
 #include "flux/metrics/metric_set.h"
+#include "flux/metrics/progressive_set.h"
 
 namespace flux {
 
@@ -54,6 +56,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   TimeNs now() const { return executor_->now_ns(); }
   bool ended() const { return phase_ >= Phase::kEnding; }
   JobStatus status() const;
+  MetricReport progressive() const;
 
   // --- members (job_members.cc) ---
   void join_worker(const JoinRequest& request, const std::function<void(Result<JoinReply>)>& done);
@@ -99,7 +102,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   struct Worker {
     JoinRequest info;
     WorkerReport report;
-    WorkerReport base;  // of a worker from before a take-over: its first report
+    std::string metrics;  // the last that it told; see WorkerReport
+    WorkerReport base;    // of a worker from before a take-over: its first report
     bool has_base = true;
     std::set<BlockId> ahead;         // leased and not begun, by its last report
     bool leaves = false;             // it was asked to
@@ -323,8 +327,9 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
 
   // ending
   void evaluate();
-  void begin_test(Geometry test);
+  void begin_test(uint16_t phase);
   void evaluated_all();
+  void phase_tested(MetricReport report);
   void tested(MetricReport report);
   void test_failed(const Status& why);
   void after_pass();
@@ -334,7 +339,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void finish(bool complete);
   void left();
   bool has_gaps() const;
-  void count_open(uint32_t section, uint64_t all, uint64_t any);
+  void count_open(uint32_t section);
   void ask_totals();
   void add_totals(const JobTotals& totals);
   void save_last();
@@ -342,6 +347,15 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   uint64_t examples_in(const std::vector<uint32_t>& masks) const;
   uint64_t closed_examples() const;
   uint64_t examples_before(const BlockId& id) const;
+
+  // stop conditions
+  uint64_t steps_by_hints() const;
+  std::string limit_reached() const;  // which, for people; "": none
+  std::string converged() const;
+  bool stop_if_due();
+  void replay_looks();
+  void look_at_test(const MetricReport& report, Decision* decision);
+  void look_at_training(uint32_t section);
 
   // status
   // Of workers together; the AUC is their mean, by examples.
@@ -431,6 +445,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void member_here(const std::string& name);
 
   WorkerReport left_;  // sums over workers that are gone
+  ProgressiveSet left_metrics_;
+  static void take_metrics(Worker* worker, const WorkerReport& report);
   std::vector<WorkerStatus> gone_;
   uint64_t workers_lost_ = 0;
 
@@ -476,8 +492,16 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   std::optional<BlockQueue> test_queue_;
   std::vector<uint32_t> test_reported_;
   std::optional<MetricSet> metrics_;
-  std::optional<MetricReport> tested_;  // the last one
+  uint16_t test_phase_ = 0;              // whose network predicts
+  std::optional<MetricReport> reports_;  // of the phases before it
+  std::optional<MetricReport> tested_;   // the last one, of all phases
   Status evaluation_;
+
+  // stop conditions
+  StopRule stop_rule_{plan_.stop};
+  uint64_t best_ = 0;           // number of the best checkpoint; 0: none
+  WorkerReport looked_;         // sums at the last look
+  std::string stopped_before_;  // why, if the last life of the job was
 
   JobOutcome outcome_;
   bool counting_ = false;  // totals are asked for

@@ -124,6 +124,15 @@ void JobMaster::State::status_of_servers(JobStatus* s) const {
   }
 }
 
+// What workers that are here or gone saw while training, each head and slice; as far as they told.
+MetricReport JobMaster::State::progressive() const {
+  ProgressiveSet sum = left_metrics_;
+  for (const auto& [id, worker] : workers_)
+    if (const auto told = ProgressiveSet::decode(worker.metrics); told.is_ok())
+      sum.merge(told.value());
+  return sum.report();
+}
+
 JobStatus JobMaster::State::status() const {
   static constexpr const char* kNames[] = {"starting", "loading",  "reading",
                                            "training", "saving",   "evaluating",

@@ -159,6 +159,7 @@ void JobMaster::State::loaded() {
                     restored_->created, closed_.size(), with_commas(rows),
                     static_cast<double>(now() - started_) * 1e-9));
   }
+  if (!stopped_before_.empty()) say(fmt::format("the last run was stopped by {}", stopped_before_));
   if (!adopted_ || closed_.empty()) return next_pass();
   const bool behind = std::any_of(servers_.begin(), servers_.end(), [&](const ServerEntry& s) {
     return !s.gone && s.held.incarnation == incarnation_ && s.held.closed_below < closed_.size();

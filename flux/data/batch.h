@@ -17,8 +17,11 @@ struct Batch {
   // Where slots may have any number of keys: [size * slots + 1], slot s of example i has the keys
   // from begin[i * slots + s] on. Empty: each slot has one key.
   std::vector<uint32_t> begin;
+  std::vector<float> values;     // [keys], or empty: all 1; what each key's row is multiplied by
   std::vector<float> weights;    // [size], or empty: all 1
   std::vector<uint64_t> groups;  // [size], or empty: whose examples they are (a user, a search)
+  // [DataOptions::slices][size]: the first key of that slot as the line has it; ~0: none.
+  std::vector<uint64_t> slices;
 };
 
 }  // namespace flux

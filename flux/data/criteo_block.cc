@@ -4,7 +4,7 @@
 #include "flux/data/block_readers.h"
 #include "flux/data/criteo.h"
 #include "flux/data/criteo_line.h"
-#include "flux/data/log1p.h"
+#include "flux/data/feature_plan.h"
 #include "flux/data/reference_parser.h"
 
 namespace flux {
@@ -13,14 +13,15 @@ namespace {
 static_assert(TextBlock::kSlack >= kCriteoSlack);
 
 struct Reading {
-  bool log1p = true;
+  FeaturePlan features;
   bool key_per_example = false;
 };
 
 class CriteoBlock final : public TextBlock {
  public:
-  CriteoBlock(Reading reading, TextBlockPlace place, std::shared_ptr<BufferPool> pool)
-      : TextBlock(std::move(place), std::move(pool)), reading_(reading) {}
+  CriteoBlock(std::shared_ptr<const Reading> reading, TextBlockPlace place,
+              std::shared_ptr<BufferPool> pool)
+      : TextBlock(std::move(place), std::move(pool)), reading_(std::move(reading)) {}
 
   Status read_batch(uint32_t batch, Batch* out) const override {
     const std::span<const uint32_t> records = records_of(batch);
@@ -36,21 +37,21 @@ class CriteoBlock final : public TextBlock {
       out->labels[i] = record.label;
       std::memcpy(dense, record.dense, kCriteoDense * sizeof(float));
       dense += kCriteoDense;
-      if (reading_.key_per_example) {
+      if (reading_->key_per_example) {
         *keys++ = criteo_example_key(number_in_pass(records[i]));
       } else {
         std::memcpy(keys, record.keys, kCriteoSlots * sizeof(uint64_t));
         keys += kCriteoSlots;
       }
     }
-    if (reading_.log1p) log1p_relu(out->dense_values);
+    reading_->features.apply(out);
     return Status::ok();
   }
 
  private:
   void size_batch(size_t examples, Batch* out) const {
     out->size = static_cast<uint32_t>(examples);
-    out->slots = reading_.key_per_example ? 1 : kCriteoSlots;
+    out->slots = reading_->key_per_example ? 1 : kCriteoSlots;
     out->dense = kCriteoDense;
     out->labels.resize(examples);
     out->dense_values.resize(examples * kCriteoDense);
@@ -65,20 +66,20 @@ class CriteoBlock final : public TextBlock {
     return refuse(record, wrong->column, wrong->what);
   }
 
-  const Reading reading_;
+  const std::shared_ptr<const Reading> reading_;
 };
 
 class CriteoFormat final : public BlockFormat {
  public:
   explicit CriteoFormat(const DataOptions& options)
-      : reading_{options.dense_transform == "log1p", options.key_per_example} {}
+      : reading_(std::make_shared<const Reading>(FeaturePlan(options), options.key_per_example)) {}
   std::unique_ptr<TextBlock> make(TextBlockPlace place,
                                   std::shared_ptr<BufferPool> pool) const override {
     return std::make_unique<CriteoBlock>(reading_, std::move(place), std::move(pool));
   }
 
  private:
-  const Reading reading_;
+  const std::shared_ptr<const Reading> reading_;
 };
 
 }  // namespace

@@ -13,10 +13,11 @@ namespace {
 
 class TextDataset final : public Dataset {
  public:
-  TextDataset(Geometry geometry, const DataOptions& options)
+  TextDataset(Geometry geometry, const DataOptions& options,
+              std::unique_ptr<const BlockFormat> format)
       : geometry_(std::move(geometry)),
         features_(features_of(options)),
-        format_(find_format(options.format)->lines(options)) {
+        format_(std::move(format)) {
     uint64_t first = 0;
     std::vector<std::vector<uint64_t>> cuts(geometry_.files.size());
     for (const DataBlock& block : geometry_.blocks) cuts[block.file].push_back(block.begin);
@@ -46,7 +47,8 @@ Result<std::unique_ptr<BlockReader>> TextDataset::open_block(uint32_t index, uin
   const DataBlock& block = geometry_.blocks[index];
   const DataFile& file = geometry_.files[block.file];
   const uint64_t first_line = block.first_record - first_record_[block.file] + 1;
-  auto out = format_->make({block, geometry_.batch_size, file.path, file.gzip, first_line}, pool_);
+  auto out =
+      format_->make({block, geometry_.batch_size, file.path, file.gzip, first_line, epoch}, pool_);
   if (file.gzip) {
     FLUX_RETURN_IF_ERROR(
         gzip_[block.file]->read(block.begin, block.end - block.begin, out->text()));
@@ -86,9 +88,11 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
   for (const DataBlock& block : geometry.blocks)
     if (block.end - block.begin >= kBlockBytesMax)
       return error(Code::kCorrupt, "geometry: a block of {}", human_bytes(block.end - block.begin));
-  const DataFormat* format = find_format(options.format);
-  if (format->open != nullptr) return format->open(geometry, options);
-  return std::unique_ptr<Dataset>(std::make_unique<TextDataset>(geometry, options));
+  const DataFormat* kind = find_format(options.format);
+  if (kind->open != nullptr) return kind->open(geometry, options);
+  FLUX_ASSIGN_OR_RETURN(auto format, kind->lines(options));
+  return std::unique_ptr<Dataset>(
+      std::make_unique<TextDataset>(geometry, options, std::move(format)));
 }
 
 }  // namespace flux

@@ -26,6 +26,25 @@ struct SlotOptions {
   // Slots with the same word here have the same keys, and so share rows: the items of a history and
   // the item that is shown. Empty: the slot's own name.
   std::string keys;
+  bool text = false;    // keys are text, not numbers
+  bool values = false;  // a key may have a number behind it, by which its row is multiplied
+};
+
+// A feature that is computed from others (data/features/feature.h). Which settings count is said by
+// `op`; the others stay as they are.
+struct FeatureOptions {
+  std::string name;
+  std::string op;
+  std::vector<std::string> of;     // names of slots, dense features or features
+  std::string keys;                // as in SlotOptions
+  uint64_t modulus = 0;            // hash: keys are taken modulo this; 0: as they are
+  std::vector<double> boundaries;  // bucketize: rising
+  std::vector<double> quantiles;   // bucketize: boundaries that may repeat
+  double log_base = 0;             // bucketize: boundaries 1, b, b^2, ...; 0: not so
+  uint32_t buckets = 32;           // bucketize: how many of those
+  uint32_t limit = 100;            // cross: combinations of one example; the first ones stay
+  double min = 0, max = 1;         // clip
+  double mean = 0, deviation = 1;  // normalise
 };
 
 struct DataOptions {
@@ -43,7 +62,15 @@ struct DataOptions {
   std::vector<std::string> labels = {"label"};  // in the order of the line
   bool weights = false;                         // examples have a weight
   bool raw_keys = false;  // keys of the lines are those of tables: all slots share one key space
+  std::vector<FeatureOptions> features;         // computed from those above
+  // Slots and features that a model does not see: what others are computed from.
+  std::vector<std::string> hidden;
   std::string group;  // slot whose first key says whose example it is, for metrics by group
+  std::vector<std::string> slices;  // slots by whose first key metrics are told apart
+  // Of sentences.
+  std::string vocabulary;   // file of words and their counts (vocabulary.h); needed
+  uint32_t negatives = 5;   // drawn for each line
+  double subsample = 1e-3;  // word_sampler.h; 0: every word is kept
 };
 
 // What every example offers to a model.
@@ -54,7 +81,7 @@ struct Features {
   bool many_keys = false;  // a slot has any number of keys, else exactly one
   std::vector<std::string> labels;
   bool weights = false;
-  std::vector<std::string> dense_names = {};
+  bool values = false;  // keys have values
 };
 Features features_of(const DataOptions& options);
 // Every format that `format` may name.

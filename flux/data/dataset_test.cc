@@ -401,7 +401,8 @@ TEST(DatasetErrors, OptionsAreChecked) {
     return Dataset::scan({&path, 1}, options, 1).status().message();
   };
   EXPECT_EQ(message([](DataOptions& o) { o.format = "criteo_tvs"; }),
-            "data format 'criteo_tvs' is not known; allowed: criteo_tsv, feasign, blocks, did you mean "
+            "data format 'criteo_tvs' is not known; allowed: criteo_tsv, feasign, sentences, blocks, "
+            "did you mean "
             "'criteo_tsv'?");
   EXPECT_EQ(message([](DataOptions& o) { o.dense_transform = "sqrt"; }),
             "dense_transform 'sqrt' is not known; allowed: log1p, none");

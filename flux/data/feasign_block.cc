@@ -4,7 +4,7 @@
 #include "flux/data/block_readers.h"
 #include "flux/data/criteo.h"
 #include "flux/data/feasign_line.h"
-#include "flux/data/log1p.h"
+#include "flux/data/feature_plan.h"
 
 namespace flux {
 namespace {
@@ -12,14 +12,24 @@ namespace {
 struct FeasignReading {
   explicit FeasignReading(const DataOptions& options)
       : parser(options),
-        features(features_of(options)),
+        features(options),
+        slots(options.key_per_example ? 1 : static_cast<uint32_t>(options.slots.size())),
+        numbers(static_cast<uint32_t>(options.dense.size())),
+        labels(options.labels.size()),
         key_per_example(options.key_per_example),
-        log1p(options.dense_transform == "log1p"),
-        groups(!options.group.empty()) {}
+        groups(!options.group.empty()),
+        weights(options.weights),
+        slices(options.slices.size()) {
+    for (const SlotOptions& slot : options.slots) values = values || slot.values;
+    values = values && !key_per_example;
+  }
 
   FeasignParser parser;
-  Features features;
-  bool key_per_example, log1p, groups;
+  FeaturePlan features;
+  uint32_t slots, numbers;  // of the lines
+  size_t labels;
+  bool key_per_example, groups, weights, values = false;
+  size_t slices;
 };
 
 // Puts the keys of a line in the order of their slots; those of one slot keep theirs.
@@ -33,6 +43,7 @@ void order_keys(FeasignRecord* record) {
   for (size_t i = 0; i < order.size(); ++i) {
     record->slots[i] = before.slots[order[i]];
     record->keys[i] = before.keys[order[i]];
+    if (!before.values.empty()) record->values[i] = before.values[order[i]];
   }
 }
 
@@ -56,27 +67,30 @@ class FeasignBlock final : public TextBlock {
                 out->dense_values.begin() + static_cast<ptrdiff_t>(i * record.dense.size()));
       if (!out->weights.empty()) out->weights[i] = record.weight;
       if (!out->groups.empty()) out->groups[i] = record.group;
+      for (size_t s = 0; s < record.slices.size(); ++s)
+        out->slices[s * records.size() + i] = record.slices[s];
       if (reading_->key_per_example)
         out->keys.push_back(criteo_example_key(number_in_pass(records[i])));
       else
         add_keys(&record, out);
     }
-    if (reading_->log1p) log1p_relu(out->dense_values);
+    reading_->features.apply(out);
     return Status::ok();
   }
 
  private:
   void begin_batch(size_t examples, Batch* out) const {
-    const Features& features = reading_->features;
     out->size = static_cast<uint32_t>(examples);
-    out->slots = features.slots;
-    out->dense = features.dense;
-    out->labels.resize(examples * features.labels.size());
-    out->dense_values.resize(examples * features.dense);
+    out->slots = reading_->slots;
+    out->dense = reading_->numbers;
+    out->labels.resize(examples * reading_->labels);
+    out->dense_values.resize(examples * reading_->numbers);
     out->keys.clear();
-    out->begin.assign(features.many_keys ? 1 : 0, 0);
-    out->weights.resize(features.weights ? examples : 0);
+    out->values.clear();
+    out->begin.assign(reading_->key_per_example ? 0 : 1, 0);
+    out->weights.resize(reading_->weights ? examples : 0);
     out->groups.resize(reading_->groups ? examples : 0);
+    out->slices.resize(reading_->slices * examples);
   }
   void add_keys(FeasignRecord* record, Batch* out) const {
     order_keys(record);
@@ -87,6 +101,8 @@ class FeasignBlock final : public TextBlock {
       out->begin.push_back(before + static_cast<uint32_t>(at));
     }
     out->keys.insert(out->keys.end(), record->keys.begin(), record->keys.end());
+    if (reading_->values)
+      out->values.insert(out->values.end(), record->values.begin(), record->values.end());
   }
 
   const std::shared_ptr<const FeasignReading> reading_;

@@ -93,7 +93,9 @@ Result<FeasignGenReport> generate_feasign(const FeasignGenOptions& options, cons
   }));
   FLUX_RETURN_IF_ERROR(file->commit());
   for (size_t i = 1; i < makers.size(); ++i) makers[0]->merge(*makers[i]);
-  return makers[0]->report();
+  FeasignGenReport report = makers[0]->report();
+  report.yaml = truth->yaml();
+  return report;
 }
 
 }  // namespace flux

@@ -28,6 +28,7 @@ struct FeasignGenReport {
   };
   uint64_t examples = 0;
   std::vector<Label> labels;
+  std::string yaml;  // the `data` section of a job that reads it, without the files
 };
 
 // Writes `path`; compressed when it ends in ".gz". `progress`, if set, gets the number of examples

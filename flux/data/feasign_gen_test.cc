@@ -84,9 +84,10 @@ TEST(FeasignGen, MistakesAreNamed) {
   const auto problem = [&](const FeasignGenOptions& options) {
     return generate_feasign(options, folder.path("x"), 1, {}).status().message();
   };
-  EXPECT_EQ(problem({"field", 1, 1, 1}),
-            "no data of kind 'field' can be made, did you mean 'fields'?; kinds: fields, sequence, "
-            "tasks, towers");
+  EXPECT_EQ(
+      problem({"field", 1, 1, 1}),
+      "no data of kind 'field' can be made, did you mean 'field_pairs'?; kinds: bends, crosses, "
+      "field_pairs, fields, sequence, tasks, towers");
   EXPECT_NE(problem({"fields", 0, 1, 1}).find("at least 1"), std::string::npos);
 }
 

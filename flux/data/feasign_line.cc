@@ -8,9 +8,12 @@
 #include "flux/base/hash.h"
 #include "flux/base/text.h"
 #include "flux/data/decimal.h"
+#include "flux/data/features/feature.h"
 
 namespace flux {
 namespace {
+
+constexpr uint64_t kNoKey = ~0ULL;
 
 bool is_blank(char c) {
   return c == ' ' || c == '\t';
@@ -18,6 +21,13 @@ bool is_blank(char c) {
 
 bool parse_number(std::string_view text, float* out) {
   return !text.empty() && parse_decimal(text.data(), text.data() + text.size(), out);
+}
+
+// For a person who wrote a value where none is expected.
+const char* value_hint(bool values, std::string_view text) {
+  return !values && text.find(':') != std::string_view::npos
+             ? "; values (KEY:NUMBER) need 'values: true' of the slot"
+             : "";
 }
 
 }  // namespace
@@ -44,24 +54,29 @@ FeasignParser::FeasignParser(const DataOptions& options)
       weights_(options.weights),
       raw_keys_(options.raw_keys) {
   for (const SlotOptions& slot : options.slots)
-    slots_.push_back({slot.name, hash_bytes(slot.keys.empty() ? slot.name : slot.keys)});
+    slots_.push_back({slot.name, key_space(slot.name, slot.keys), slot.text, slot.values});
   uint32_t index = 0;
   for (const Slot& slot : slots_) {
+    values_ = values_ || slot.values;
     if (slot.name == options.group) group_ = static_cast<int>(index);
     names_.emplace(slot.name, index++);
   }
   for (const std::string& name : dense_) names_.emplace(name, index++);
+  for (const std::string& name : options.slices) slices_.push_back(names_.at(name));
   group_is_sid_ = group_ < 0 && options.group == kSessionGroup;
 }
 
 std::optional<LineError> FeasignParser::parse(std::string_view line, FeasignRecord* out) const {
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   out->dense.assign(dense_.size(), 0.0F);
+  out->has_dense.assign(dense_.size(), 0);
   out->labels.clear();
   out->slots.clear();
   out->keys.clear();
+  out->values.clear();
   out->weight = 1;
   out->group = 0;
+  out->slices.assign(slices_.size(), kNoKey);
   out->ordered = true;
   Cursor at{line};
   if (auto wrong = read_labels(&at, out)) return wrong;
@@ -138,6 +153,10 @@ LineError FeasignParser::unknown(std::string_view name, size_t column) const {
 
 std::optional<LineError> FeasignParser::read_dense(uint32_t index, std::string_view text,
                                                    size_t column, FeasignRecord* out) const {
+  if (out->has_dense[index] != 0)
+    return LineError{column, fmt::format("dense feature '{}' comes twice; a line has at most one",
+                                         dense_[index])};
+  out->has_dense[index] = 1;
   if (parse_number(text, &out->dense[index])) return std::nullopt;
   return LineError{column, fmt::format("{} of dense feature '{}' is not a number",
                                        shown_field(text), dense_[index])};
@@ -154,16 +173,41 @@ std::optional<LineError> FeasignParser::read_feature(std::string_view word, size
   if (!found) return unknown(name, column);
   if (*found >= slots_.size())
     return read_dense(*found - static_cast<uint32_t>(slots_.size()), text, column + mark + 1, out);
+  return read_key(*found, text, column + mark + 1, out);
+}
+
+std::optional<LineError> FeasignParser::read_key(uint32_t slot, std::string_view text,
+                                                 size_t column, FeasignRecord* out) const {
+  const Slot& known = slots_[slot];
+  float value = 1;
+  if (known.values) {
+    const size_t mark = text.rfind(':');
+    if (mark != std::string_view::npos) {
+      if (!parse_number(text.substr(mark + 1), &value))
+        return LineError{column + mark + 1,
+                         fmt::format("value {} of slot '{}' is not a number",
+                                     shown_field(text.substr(mark + 1)), known.name)};
+      text = text.substr(0, mark);
+    }
+  }
   uint64_t key = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), key);
-  if (problem != std::errc() || end != text.data() + text.size())
-    return LineError{column + mark + 1,
-                     fmt::format("key {} of slot '{}' is not a whole number below 2^64",
-                                 shown_field(text), slots_[*found].name)};
-  if (group_ == static_cast<int>(*found) && out->group == 0) out->group = mix64(key) | 1;
-  out->ordered = out->ordered && (out->slots.empty() || out->slots.back() <= *found);
-  out->slots.push_back(*found);
-  out->keys.push_back(raw_keys_ ? key : hash_pair(slots_[*found].space, key));
+  if (known.text) {
+    if (text.empty()) return LineError{column, fmt::format("slot '{}' has no key", known.name)};
+    key = hash_bytes(text);
+  } else {
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), key);
+    if (problem != std::errc() || end != text.data() + text.size())
+      return LineError{column,
+                       fmt::format("key {} of slot '{}' is not a whole number below 2^64{}",
+                                   shown_field(text), known.name, value_hint(known.values, text))};
+  }
+  if (group_ == static_cast<int>(slot) && out->group == 0) out->group = mix64(key) | 1;
+  for (size_t i = 0; i < slices_.size(); ++i)
+    if (slices_[i] == slot && out->slices[i] == kNoKey) out->slices[i] = key;
+  out->ordered = out->ordered && (out->slots.empty() || out->slots.back() <= slot);
+  out->slots.push_back(slot);
+  out->keys.push_back(raw_keys_ ? key : hash_pair(known.space, key));
+  if (values_) out->values.push_back(value);
   return std::nullopt;
 }
 

@@ -5,9 +5,10 @@
 //
 // Words are separated by blanks or tabs. The first has the labels, with commas between them; w= is
 // the example's weight, id= a name that is not used, sid= a search or session. A slot's word is
-// NAME:KEY with KEY a whole number below 2^64 and may come any number of times; a dense feature's
-// word is NAME:NUMBER and comes at most once (0 if it does not). Format: docs/using/feasign.md.
-// Threads: immutable; each thread has its own record. Failure: LineError.
+// NAME:KEY with KEY a whole number below 2^64 (or text, if the slot says so) and may come any
+// number of times; in a slot with values it may be NAME:KEY:NUMBER. A dense feature's word is
+// NAME:NUMBER and comes at most once (0 if it does not). Format: docs/using/feasign.md. Threads:
+// immutable; each thread has its own record. Failure: LineError.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +26,14 @@ namespace flux {
 // One line. Reused, so that nothing is allocated from line to line.
 struct FeasignRecord {
   std::vector<float> labels, dense;
+  std::vector<uint8_t> has_dense;  // which dense features the line names
   float weight = 1;
   uint64_t group = 0;
-  std::vector<uint32_t> slots;  // of each key
-  std::vector<uint64_t> keys;   // as they are in tables
-  bool ordered = true;          // slots never fall
+  std::vector<uint64_t> slices;  // of DataOptions::slices; ~0: the line has no such key
+  std::vector<uint32_t> slots;   // of each key
+  std::vector<uint64_t> keys;    // as they are in tables
+  std::vector<float> values;     // of each key, where some slot has them
+  bool ordered = true;           // slots never fall
 };
 
 class FeasignParser {
@@ -43,6 +47,7 @@ class FeasignParser {
   struct Slot {
     std::string name;
     uint64_t space = 0;  // hash of the word that its keys belong to
+    bool text = false, values = false;
   };
   struct Cursor;
   std::optional<LineError> read_labels(Cursor* at, FeasignRecord* out) const;
@@ -51,6 +56,8 @@ class FeasignParser {
                                      FeasignRecord* out) const;
   std::optional<LineError> read_feature(std::string_view word, size_t column,
                                         FeasignRecord* out) const;
+  std::optional<LineError> read_key(uint32_t slot, std::string_view text, size_t column,
+                                    FeasignRecord* out) const;
   std::optional<LineError> read_dense(uint32_t index, std::string_view text, size_t column,
                                       FeasignRecord* out) const;
   // Slots come first, then dense features.
@@ -62,7 +69,9 @@ class FeasignParser {
   std::unordered_map<std::string_view, uint32_t> names_;  // views of the two above
   size_t labels_;
   bool weights_, raw_keys_;
-  int group_ = -1;  // slot
+  bool values_ = false;           // some slot has them
+  int group_ = -1;                // slot
+  std::vector<uint32_t> slices_;  // slots
   bool group_is_sid_ = false;
 };
 

@@ -75,9 +75,13 @@ TEST(FeasignLine, EveryMistakeIsNamedWithItsColumn) {
   EXPECT_EQ(refusal("1,0 user:18446744073709551615"), "");
   EXPECT_EQ(refusal("1,0 user:-1"), "10: key '-1' of slot 'user' is not a whole number below 2^64");
   EXPECT_EQ(refusal("1,0 user:1:0.5"),
-            "10: key '1:0.5' of slot 'user' is not a whole number below 2^64");
+            "10: key '1:0.5' of slot 'user' is not a whole number below 2^64; values (KEY:NUMBER) "
+            "need 'values: true' of the slot");
   EXPECT_EQ(refusal("1,0 user"), "5: 'user' is no feature; features are NAME:KEY");
   EXPECT_EQ(refusal("1,0 price:inf"), "11: 'inf' of dense feature 'price' is not a number");
+  EXPECT_EQ(refusal("1,0 price:1 user:4 price:1"),
+            "26: dense feature 'price' comes twice; a line has at most one");
+  EXPECT_EQ(refusal("1,0 price:1 age:1"), "");
   EXPECT_EQ(refusal("1,0 w=-1"), "7: weight '-1' is not a number of at least 0");
   EXPECT_EQ(refusal("1,0 v=1"),
             "5: 'v=' is not known; w=, id= and sid= are, features are NAME:KEY");
@@ -85,6 +89,26 @@ TEST(FeasignLine, EveryMistakeIsNamedWithItsColumn) {
   no_weights.weights = false;
   EXPECT_EQ(refusal("1,0 w=1", no_weights),
             "5: the example has a weight, but the job does not say data.weights: true");
+}
+
+TEST(FeasignLine, ReadsTextKeysAndValues) {
+  DataOptions o = options();
+  o.slots = {{"user", ""}, {"tag", "", false, true}, {"city", "", true}, {"word", "", true, true}};
+  FeasignRecord record;
+  const auto wrong = FeasignParser(o).parse(
+      "1,0 city:a:b tag:3:0.5 tag:4 tag:5:-2 word:x:y:1e2 word:z user:7", &record);
+  ASSERT_FALSE(wrong) << wrong->what;
+  EXPECT_EQ(record.keys,
+            (std::vector<uint64_t>{key("city", hash_bytes("a:b")), key("tag", 3), key("tag", 4),
+                                   key("tag", 5), key("word", hash_bytes("x:y")),
+                                   key("word", hash_bytes("z")), key("user", 7)}));
+  EXPECT_EQ(record.values, (std::vector<float>{1, 0.5F, 1, -2, 100, 1, 1}));
+  EXPECT_EQ(refusal("1,0 tag:3:x", o), "11: value 'x' of slot 'tag' is not a number");
+  EXPECT_EQ(refusal("1,0 tag:3:", o), "11: value '' of slot 'tag' is not a number");
+  EXPECT_EQ(refusal("1,0 tag:3:nan", o), "11: value 'nan' of slot 'tag' is not a number");
+  EXPECT_EQ(refusal("1,0 tag:3:1:2", o),
+            "9: key '3:1' of slot 'tag' is not a whole number below 2^64");
+  EXPECT_EQ(refusal("1,0 city:", o), "10: slot 'city' has no key");
 }
 
 TEST(FeasignBlock, KeysStandSlotBySlotWhateverTheOrderOfTheLine) {
@@ -138,16 +162,15 @@ TEST(DataOptions, NamesMustBeDeclaredOnceAndFitTheFormat) {
   o = options();
   o.group = "usr";
   EXPECT_EQ(problem(o),
-            "data.group 'usr' is no slot, did you mean 'user'?; allowed: sid, user, item, history");
+            "data.group 'usr' is no slot, did you mean 'user'?; allowed: user, item, history, sid");
   o = options();
   o.slots.push_back({"weight", ""});
   EXPECT_EQ(problem(o), "data: 'weight' is reserved; give the feature another name");
   o = DataOptions();
   o.weights = true;
-  EXPECT_EQ(
-      problem(o),
-      "data: format criteo_tsv has fixed columns; slots, dense, labels, weights and group are "
-      "for other formats");
+  EXPECT_EQ(problem(o),
+            "data: format criteo_tsv has fixed columns; slots, dense, labels, weights, group, "
+            "raw_keys and metrics.slices are for other formats");
 }
 
 }  // namespace

@@ -5,26 +5,19 @@
 
 #include "flux/base/text.h"
 #include "flux/data/blocks/dataset.h"
-#include "flux/data/criteo.h"
 
 namespace flux {
 namespace {
 
-Status check_criteo(const DataOptions& options) {
-  if (options.slots.empty() && options.dense.empty() && !options.weights && options.group.empty() &&
-      options.labels == DataOptions().labels)
+// What only sentences have.
+Status check_no_words(const DataOptions& options) {
+  const DataOptions plain;
+  if (options.vocabulary.empty() && options.negatives == plain.negatives &&
+      options.subsample == plain.subsample)
     return Status::ok();
   return invalid(
-      "data: format criteo_tsv has fixed columns; slots, dense, labels, weights and group are for "
-      "other formats");
-}
-
-Features criteo_features(const DataOptions& options) {
-  Features out;
-  out.labels = options.labels;
-  for (uint32_t i = 1; i <= kCriteoDense; ++i) out.dense_names.push_back(fmt::format("I{}", i));
-  for (uint32_t s = 1; s <= kCriteoSlots; ++s) out.slot_names.push_back(fmt::format("C{}", s));
-  return out;
+      "data: vocabulary, negatives and subsample are for format sentences, not for format {}",
+      options.format);
 }
 
 // Everything that a model or a line may name, each once.
@@ -45,33 +38,72 @@ Status check_names(const DataOptions& options) {
   return Status::ok();
 }
 
+// Formats whose records hold what the job declares.
 Status check_declared(const DataOptions& options) {
+  FLUX_RETURN_IF_ERROR(check_no_words(options));
   FLUX_RETURN_IF_ERROR(check_names(options));
   if (options.slots.empty() && options.dense.empty() && !options.key_per_example)
     return invalid("data: format {} needs 'slots' or 'dense': what the records hold",
                    options.format);
-  std::vector<std::string> names = {"sid"};
+  std::vector<std::string> names;
   for (const SlotOptions& slot : options.slots) names.push_back(slot.name);
+  for (const std::string& slice : options.slices)
+    if (std::find(names.begin(), names.end(), slice) == names.end())
+      return invalid("metrics.slices: '{}' is no slot{}; slots: {}", slice,
+                     did_you_mean(slice, names), join(names, ", "));
+  names.emplace_back("sid");
   if (options.group.empty() || std::find(names.begin(), names.end(), options.group) != names.end())
     return Status::ok();
   return invalid("data.group '{}' is no slot{}; allowed: {}", options.group,
                  did_you_mean(options.group, names), join(names, ", "));
 }
 
-Features declared_features(const DataOptions& options) {
-  Features out;
-  out.labels = options.labels;
-  out.dense_names = options.dense;
-  out.weights = options.weights;
-  for (const SlotOptions& slot : options.slots) out.slot_names.push_back(slot.name);
-  out.many_keys = !options.key_per_example;
-  return out;
+Status check_blocks(const DataOptions& options) {
+  FLUX_RETURN_IF_ERROR(check_declared(options));
+  if (!options.slices.empty() || options.raw_keys)
+    return invalid("data: metrics.slices and raw_keys are for format feasign, not for blocks");
+  return Status::ok();
+}
+
+// What fixed formats have not.
+Status check_fixed(const DataOptions& options) {
+  if (options.slots.empty() && options.dense.empty() && !options.weights && options.group.empty() &&
+      options.slices.empty() && !options.raw_keys && options.labels == DataOptions().labels)
+    return Status::ok();
+  return invalid(
+      "data: format {} has fixed columns; slots, dense, labels, weights, group, raw_keys and "
+      "metrics.slices are for other formats",
+      options.format);
+}
+
+Status check_criteo(const DataOptions& options) {
+  FLUX_RETURN_IF_ERROR(check_no_words(options));
+  return check_fixed(options);
+}
+
+Status check_sentences(const DataOptions& options) {
+  FLUX_RETURN_IF_ERROR(check_fixed(options));
+  if (options.key_per_example || !options.features.empty())
+    return invalid("data: key_per_example and features are not for format sentences");
+  if (options.vocabulary.empty())
+    return invalid(
+        "data: format sentences needs 'vocabulary': a file of words and their counts, made by "
+        "flux data vocab");
+  return Status::ok();
+}
+
+Result<std::unique_ptr<const BlockFormat>> criteo_lines(const DataOptions& options) {
+  return criteo_format(options);
+}
+Result<std::unique_ptr<const BlockFormat>> feasign_lines(const DataOptions& options) {
+  return feasign_format(options);
 }
 
 constexpr DataFormat kFormats[] = {
-    {"criteo_tsv", check_criteo, criteo_features, criteo_format, nullptr, nullptr},
-    {"feasign", check_declared, declared_features, feasign_format, nullptr, nullptr},
-    {"blocks", check_declared, declared_features, nullptr, scan_block_files, open_block_files},
+    {"criteo_tsv", check_criteo, criteo_lines, nullptr, nullptr},
+    {"feasign", check_declared, feasign_lines, nullptr, nullptr},
+    {"sentences", check_sentences, sentence_format, nullptr, nullptr},
+    {"blocks", check_blocks, nullptr, scan_block_files, open_block_files},
 };
 
 }  // namespace
@@ -89,16 +121,6 @@ const DataFormat* find_format(const std::string& name) {
   const auto* at = std::find_if(std::begin(kFormats), std::end(kFormats),
                                 [&](const DataFormat& format) { return name == format.name; });
   return at == std::end(kFormats) ? nullptr : at;
-}
-
-Features features_of(const DataOptions& options) {
-  const DataFormat* format = find_format(options.format);
-  FLUX_CHECK(format != nullptr, "data format '{}'", options.format);
-  Features out = format->features(options);
-  if (options.key_per_example) out.slot_names = {"example"};
-  out.slots = static_cast<uint32_t>(out.slot_names.size());
-  out.dense = static_cast<uint32_t>(out.dense_names.size());
-  return out;
 }
 
 }  // namespace flux

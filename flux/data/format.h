@@ -1,5 +1,5 @@
-// The formats of data, each a row of one table: what its options must be, what its examples offer,
-// and how its files are cut and opened. Internal to data/.
+// The formats of data, each a row of one table: what its options must be, and how its files are cut
+// and opened. Internal to data/.
 //
 // A format is added by a row here and the file with its functions.
 // Pure functions over checked options; safe from any thread.
@@ -18,9 +18,8 @@ namespace flux {
 struct DataFormat {
   const char* name;
   Status (*check)(const DataOptions& options);
-  Features (*features)(const DataOptions& options);
   // Of a format with a record in each line; null for others, which have what is below.
-  std::unique_ptr<const BlockFormat> (*lines)(const DataOptions& options);
+  Result<std::unique_ptr<const BlockFormat>> (*lines)(const DataOptions& options);
   Result<Geometry> (*scan)(std::span<const std::string> files, const DataOptions& options,
                            const std::atomic<bool>* stop);
   Result<std::unique_ptr<Dataset>> (*open)(const Geometry& geometry, const DataOptions& options);

@@ -15,8 +15,14 @@ struct Kind {
   std::unique_ptr<const MadeTruth> (*make)(uint64_t seed);
 };
 
-constexpr std::array<Kind, 4> kKinds = {{
-    {"fields", "8 slots whose hidden vectors meet in pairs (FM, DeepFM, DCN)", fields_truth},
+constexpr std::array<Kind, 7> kKinds = {{
+    {"bends", "6 slots whose hidden sums count by their size, not their sign (networks)",
+     bends_truth},
+    {"crosses", "6 slots whose hidden numbers count three at a time (DCN-v2, xDeepFM)",
+     crosses_truth},
+    {"field_pairs", "6 slots with another hidden vector for each slot they meet (FFM)",
+     field_pairs_truth},
+    {"fields", "8 slots whose hidden vectors meet in pairs (FM, DeepFM)", fields_truth},
     {"sequence", "an item, and a history of items whose categories decide (DIN)", sequence_truth},
     {"tasks", "two labels that want different things of 6 slots (MMoE, PLE)", tasks_truth},
     {"towers", "users and items liked by the product of hidden vectors (DSSM)", towers_truth},

@@ -30,7 +30,7 @@ class MadeTruth {
   virtual void draw(Random* random, MadeExample* out) const = 0;
 };
 
-// "fields", "sequence", "tasks", "towers".
+// Their names, sorted: "bends", "crosses", ...
 const std::vector<std::string>& made_truth_kinds();
 // kInvalid for an unknown kind.
 Result<std::unique_ptr<const MadeTruth>> make_truth(const std::string& kind, uint64_t seed);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "flux/base/text.h"
+#include "flux/data/feature_check.h"
 #include "flux/data/format.h"
 
 namespace flux {
@@ -22,7 +23,56 @@ Status check_data_options(const DataOptions& options) {
   if (options.batch_size == 0 || options.batch_size > kBatchSizeMax)
     return invalid("batch_size {} is out of range; allowed: 1 to {}", options.batch_size,
                    kBatchSizeMax);
-  return format->check(options);
+  FLUX_RETURN_IF_ERROR(format->check(options));
+  const std::vector<FeatureMistake> mistakes = feature_mistakes(options);
+  if (!mistakes.empty())
+    return invalid("data.features: feature '{}': {}", options.features[mistakes[0].feature].name,
+                   mistakes[0].what);
+  if (options.key_per_example && !options.features.empty())
+    return invalid(
+        "data: key_per_example replaces all sparse features; it goes with no 'features'");
+  return Status::ok();
+}
+
+namespace {
+
+// Whether the keys of a slot or feature have values: their own, or those of what they are made of.
+bool has_values(const DataOptions& options, const std::string& name) {
+  for (const SlotOptions& slot : options.slots)
+    if (slot.name == name) return slot.values;
+  for (const FeatureOptions& feature : options.features)
+    if (feature.name == name && !find_feature(feature.op)->reads_numbers)
+      return std::any_of(feature.of.begin(), feature.of.end(),
+                         [&](const std::string& source) { return has_values(options, source); });
+  return false;
+}
+
+}  // namespace
+
+Features features_of(const DataOptions& options) {
+  Features out;
+  out.labels = options.labels;
+  out.weights = options.weights;
+  out.many_keys = options.format != "criteo_tsv" && !options.key_per_example;
+  if (options.format == "sentences") out.labels.clear();
+  out.dense = static_cast<uint32_t>(raw_numbers(options).size());
+  std::vector<std::string> names = raw_slots(options);
+  for (const FeatureOptions& feature : options.features) {
+    const FeatureDef* def = find_feature(feature.op);
+    if (def != nullptr && def->makes_numbers)
+      ++out.dense;
+    else
+      names.push_back(feature.name);
+  }
+  if (options.key_per_example) names = {"example"};
+  for (const std::string& name : names) {
+    if (std::find(options.hidden.begin(), options.hidden.end(), name) != options.hidden.end())
+      continue;
+    out.slot_names.push_back(name);
+    out.values = out.values || (!options.key_per_example && has_values(options, name));
+  }
+  out.slots = static_cast<uint32_t>(out.slot_names.size());
+  return out;
 }
 
 uint64_t shuffle_seed_of(const DataOptions& options) {

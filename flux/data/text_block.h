@@ -52,6 +52,7 @@ struct TextBlockPlace {
   std::string path;
   bool gzip = false;
   uint64_t first_line = 1;  // number in the file of the block's first line, from 1
+  uint32_t epoch = 0;
 };
 
 class TextBlock : public BlockReader {
@@ -77,6 +78,7 @@ class TextBlock : public BlockReader {
   std::string_view line(uint32_t record) const {
     return {text_.data() + begins_[record], begins_[record + 1] - 1 - begins_[record]};
   }
+  uint32_t epoch() const { return place_.epoch; }
   // Counted over all files of the pass.
   uint64_t number_in_pass(uint32_t record) const { return place_.block.first_record + record; }
   // "path:line:column: what"

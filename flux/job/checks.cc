@@ -11,6 +11,8 @@
 namespace flux {
 namespace {
 
+constexpr size_t kPhasesMax = 16;
+
 const YamlNode* list_of(const YamlNode& map, std::string_view name) {
   const YamlEntry* entry = map.find(name);
   return entry != nullptr && entry->value.is_list() ? &entry->value : nullptr;
@@ -54,19 +56,43 @@ void check_passes(const YamlNode& root, JobDraft* draft, Problems* problems) {
   if (job.passes.empty()) job.passes.push_back({"pass-0", draft->train});
 }
 
-void check_phases(const YamlNode& root, const Job& job, Problems* problems) {
-  std::set<std::string> seen;
-  for (size_t i = 0; i < job.phases.size(); ++i) {
-    if (seen.insert(job.phases[i]).second) continue;
-    const YamlEntry* phases = root.find("phases");
-    const Origin& origin =
-        phases->value.is_list() ? phases->value.items[i].origin : phases->value.origin;
-    problems->add(origin, fmt::format("phase '{}' is listed twice", job.phases[i]),
-                  "a phase runs once per epoch; use 'epochs' to train longer");
+void check_phases(const YamlNode& root, Job* job, Problems* problems) {
+  const YamlEntry* phases = root.find("phases");
+  const YamlEntry* model = root.find("model");
+  if (phases != nullptr && model != nullptr) {
+    problems->add(model->origin, "both 'model' and 'phases' say what is trained",
+                  fmt::format("phases at {}; keep one of them", problems->place(phases->origin)));
+  } else if (phases == nullptr && model == nullptr) {
+    problems->add(root.origin, "field 'model' is missing",
+                  "give model (a network) or phases (several, one after the other)");
   }
+  const YamlNode* list = list_of(root, "phases");
+  if (list == nullptr) return;
+  if (job->phases.size() > kPhasesMax)
+    problems->add(list->items[kPhasesMax].origin,
+                  fmt::format("{} phases, at most {}", job->phases.size(), kPhasesMax),
+                  "join networks into one with several losses");
+  check_unique(
+      *list, "phase", [&](size_t i) { return job->phases[i].name; }, problems);
+  for (size_t i = 0; i < job->phases.size(); ++i)
+    if (list->items[i].find("dense_optimizer") == nullptr)
+      job->phases[i].dense_optimizer = job->dense_optimizer;
+}
+
+// The lists of layers of the file.
+std::vector<const YamlNode*> layer_lists(const YamlNode& root) {
+  std::vector<const YamlNode*> lists;
+  const auto add = [&](const YamlNode& map) {
+    if (const YamlNode* layers = list_of(map, "layers")) lists.push_back(layers);
+  };
+  if (const YamlEntry* model = root.find("model")) add(model->value);
+  if (const YamlNode* phases = list_of(root, "phases"))
+    for (const YamlNode& phase : phases->items) add(phase);
+  return lists;
 }
 
 void check_data(const YamlNode& root, const Job& job, Problems* problems) {
+  if (!problems->empty()) return;  // of features that cannot be
   const Status status = check_data_options(job.data);
   if (status.is_ok()) return;
   const YamlEntry* data = root.find("data");
@@ -78,20 +104,21 @@ void check_table_uses(const YamlNode& root, const Job& job, Problems* problems) 
   std::vector<std::string> names;
   for (const TableOptions& table : job.tables) names.push_back(table.name);
   std::set<std::string> used;
-  const YamlEntry* model = root.find("model");
-  const YamlNode* layers = model != nullptr ? list_of(model->value, "layers") : nullptr;
-  if (layers == nullptr) return;
-  for (const YamlNode& layer : layers->items) {
+  const std::vector<const YamlNode*> lists = layer_lists(root);
+  if (lists.empty()) return;
+  const auto use = [&](const YamlNode& layer) {
     const YamlNode* table = scalar_of(layer, "table");
-    if (table == nullptr) continue;
+    if (table == nullptr) return;
     used.insert(table->text);
-    if (std::find(names.begin(), names.end(), table->text) != names.end()) continue;
+    if (std::find(names.begin(), names.end(), table->text) != names.end()) return;
     problems->add(table->origin,
                   fmt::format("table '{}' is not declared{}", shorten(table->text),
                               did_you_mean(table->text, names)),
                   names.empty() ? "declare it under 'tables'"
                                 : fmt::format("declared tables: {}", join(names, ", ")));
-  }
+  };
+  for (const YamlNode* layers : lists)
+    for (const YamlNode& layer : layers->items) use(layer);
   const YamlNode* tables = list_of(root, "tables");
   for (size_t i = 0; tables != nullptr && i < tables->items.size(); ++i) {
     if (used.contains(names[i])) continue;
@@ -128,6 +155,9 @@ void check_optimizers(const YamlNode& root, const Job& job, Problems* problems) 
   const YamlNode* tables = list_of(root, "tables");
   for (size_t i = 0; tables != nullptr && i < tables->items.size(); ++i)
     check_optimizer(tables->items[i], "optimizer", job.tables[i].optimizer, problems);
+  const YamlNode* phases = list_of(root, "phases");
+  for (size_t i = 0; phases != nullptr && i < phases->items.size(); ++i)
+    check_optimizer(phases->items[i], "dense_optimizer", job.phases[i].dense_optimizer, problems);
 }
 
 void check_lr_schedule_uses(const YamlNode& root, const Job& job, Problems* problems) {
@@ -144,20 +174,58 @@ void check_lr_schedule_uses(const YamlNode& root, const Job& job, Problems* prob
     problems->add(map->value.origin, status.message(), "see docs/using/optimizers.md");
 }
 
+// Settings of `stop` that need others, and names that the job must have.
+void check_stop(const YamlNode& root, const Job& job, Problems* problems) {
+  const YamlEntry* map = root.find("stop");
+  if (map == nullptr || !map->value.is_map() || !problems->empty()) return;
+  const StopOptions& stop = job.stop;
+  const auto origin = [&](const char* name) {
+    const YamlEntry* entry = map->value.find(name);
+    return entry != nullptr ? entry->origin : map->origin;
+  };
+  if (!stop.converges()) {
+    for (const char* name : {"on", "phase", "head", "min_delta", "patience"})
+      if (map->value.find(name) != nullptr)
+        problems->add(origin(name), fmt::format("'{}' without a metric", name),
+                      "say which with stop.metric, or remove it");
+    return;
+  }
+  if (stop.on == "train" && stop.metric != "loss")
+    problems->add(origin("metric"),
+                  fmt::format("'{}' is not looked at while training", stop.metric),
+                  "metric: loss, or on: test");
+  if (stop.on == "test" && job.test.empty())
+    problems->add(origin("metric"), "nothing to evaluate: the job has no test data",
+                  "give data.test, or on: train with metric: loss");
+  if (stop.on == "test" && stop.metric == "loss" && !(stop.phase.empty() && stop.head.empty()))
+    problems->add(origin("metric"),
+                  "the loss on test data is that of all phases and heads together",
+                  "metric: log_loss, or without phase and head");
+  const std::vector<std::string> names = phase_names(job);
+  if (!stop.phase.empty() && std::find(names.begin(), names.end(), stop.phase) == names.end())
+    problems->add(origin("phase"),
+                  fmt::format("there is no phase '{}'{}", shorten(stop.phase),
+                              did_you_mean(stop.phase, names)),
+                  fmt::format("phases: {}", join(names, ", ")));
+}
+
 }  // namespace
 
 void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
   Job& job = draft->job;
+  check_phases(root, &job, problems);
   check_passes(root, draft, problems);
-  check_phases(root, job, problems);
   if (const YamlNode* tables = list_of(root, "tables")) {
     check_unique(
         *tables, "table", [&](size_t i) { return job.tables[i].name; }, problems);
   }
   check_table_uses(root, job, problems);
+  check_features(root, job, problems);
   check_data(root, job, problems);
+  check_slot_groups(root, &job, problems);
   check_optimizers(root, job, problems);
   check_lr_schedule_uses(root, job, problems);
+  check_stop(root, job, problems);
   if (job.output.empty()) job.output = "out/" + job.name;
   job.data.seed = job.seed;
   for (TableOptions& table : job.tables) table.seed = job.seed;

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/ranges.h>
+
 #include "flux/base/check.h"
 #include "flux/base/text.h"
 #include "flux/job/schema.h"
@@ -101,6 +103,9 @@ void Section::set_type(Field* field, const std::optional<bool>&) {
 void Section::set_type(Field* field, const std::vector<std::string>&) {
   field->spec.type = ValueSpec::Type::kTexts;
 }
+void Section::set_type(Field* field, const std::vector<double>&) {
+  field->spec.type = ValueSpec::Type::kNumbers;
+}
 void Section::set_type(Field* field, const std::vector<NodeSpec>&) {
   field->layers = true;
 }
@@ -123,6 +128,7 @@ struct Store {
   void operator()(std::vector<std::string>* to) const {
     *to = std::get<std::vector<std::string>>(value);
   }
+  void operator()(std::vector<double>* to) const { *to = std::get<std::vector<double>>(value); }
   void operator()(std::vector<NodeSpec>*) const { FLUX_CHECK(false, "layers are no value"); }
   void operator()(void*) const { FLUX_CHECK(false, "a section is no value"); }
 };
@@ -132,6 +138,9 @@ struct Show {
   std::string operator()(const bool* from) const { return *from ? "true" : "false"; }
   std::string operator()(const std::vector<std::string>* from) const {
     return from->empty() ? "" : fmt::format("[{}]", join(*from, ", "));
+  }
+  std::string operator()(const std::vector<double>* from) const {
+    return from->empty() ? "" : fmt::format("[{}]", fmt::join(*from, ", "));
   }
   std::string operator()(const std::vector<NodeSpec>*) const { return ""; }
   std::string operator()(const void*) const { return ""; }

@@ -70,13 +70,15 @@ Result<Job> parse_job(const std::string& path, const std::string& text,
   apply_overrides(overrides, &root, &problems);
   JobDraft draft;
   draft.job.path = path;
-  read_section(root, job_section(), &draft, &problems);
+  read_section(root, job_section(), {&draft, &draft}, &problems);
   check_job(root, &draft, &problems);
   if (!problems.empty()) return problems.to_status();
   return std::move(draft.job);
 }
 
-Result<std::shared_ptr<const Graph>> build_graph(const Job& job, const Features& features) {
+namespace {
+
+ModelInputs model_inputs(const Job& job, const Features& features) {
   ModelInputs inputs;
   inputs.slots = features.slots;
   inputs.dense = features.dense;
@@ -84,9 +86,20 @@ Result<std::shared_ptr<const Graph>> build_graph(const Job& job, const Features&
   inputs.many_keys = features.many_keys;
   inputs.labels = features.labels;
   inputs.weights = features.weights;
-  for (const TableOptions& table : job.tables) inputs.tables[table.name] = table.dim;
-  GraphBuilder builder(std::move(inputs));
-  for (const NodeSpec& layer : job.layers) {
+  inputs.values = features.values;
+  for (const TableOptions& table : job.tables) {
+    inputs.tables[table.name] = table.dim;
+    if (!table.slots.empty()) inputs.table_slots[table.name] = table.slots;
+  }
+  return inputs;
+}
+
+Result<std::shared_ptr<const Graph>> build_network(const Job& job,
+                                                   const std::vector<NodeSpec>& layers,
+                                                   const Features& features,
+                                                   const std::string& where) {
+  GraphBuilder builder(model_inputs(job, features));
+  for (const NodeSpec& layer : layers) {
     const Status added = builder.add(layer);
     if (added.is_ok()) continue;
     const bool placed = added.message().find(layer.origin) != std::string::npos;
@@ -97,18 +110,54 @@ Result<std::shared_ptr<const Graph>> build_graph(const Job& job, const Features&
     return invalid(
         "{}: wire: fp16 cannot carry the model's summaries (sums over a batch may exceed 65504); "
         "choose bf16 or fp32",
-        job.path);
+        where);
   if (graph.is_ok() || graph.status().message().find(job.path) != std::string::npos) return graph;
-  return graph.status().with_context(job.path);
+  return graph.status().with_context(where);
 }
 
-std::vector<DenseRange> dense_ranges(const Job& job, const Graph& graph) {
+}  // namespace
+
+Result<Graphs> build_graphs(const Job& job, const Features& features) {
+  Graphs graphs;
+  if (job.phases.empty()) {
+    FLUX_ASSIGN_OR_RETURN(auto graph, build_network(job, job.layers, features, job.path));
+    graphs.push_back(std::move(graph));
+  }
+  for (const PhaseSpec& phase : job.phases) {
+    const std::string where = fmt::format("{}: phase {}", job.path, phase.name);
+    FLUX_ASSIGN_OR_RETURN(auto graph, build_network(job, phase.layers, features, where));
+    if (job.phases.size() > 1 && graph->parameter_count() == 0)
+      return invalid(
+          "{}: it has no dense parameters, whose shard counts its examples; add a layer "
+          "that has some, such as fc",
+          where);
+    graphs.push_back(std::move(graph));
+  }
+  return graphs;
+}
+
+Result<std::shared_ptr<const Graph>> build_graph(const Job& job, const Features& features) {
+  return build_network(job, job.layers, features, job.path);
+}
+
+std::vector<std::string> phase_names(const Job& job) {
+  if (job.phases.empty()) return {"train"};
+  std::vector<std::string> names;
+  for (const PhaseSpec& phase : job.phases) names.push_back(phase.name);
+  return names;
+}
+
+std::vector<DenseRange> dense_ranges(const Job& job, const Graphs& graphs) {
   std::vector<DenseRange> ranges;
-  for (const Parameter& p : graph.parameters()) {
-    if (p.update == UpdateKind::kSummary) {
-      ranges.push_back({p.size, {.rule = "summary", .decay = p.decay}, 1});
-    } else {
-      ranges.push_back({p.size, job.dense_optimizer, p.lr_scale});
+  for (size_t g = 0; g < graphs.size(); ++g) {
+    const OptimizerOptions& rule =
+        job.phases.empty() ? job.dense_optimizer : job.phases[g].dense_optimizer;
+    for (const Parameter& p : graphs[g]->parameters()) {
+      if (p.update == UpdateKind::kSummary) {
+        ranges.push_back({p.size, {.rule = "summary", .decay = p.decay}, 1});
+      } else {
+        ranges.push_back({p.size, rule, p.lr_scale});
+      }
     }
   }
   return ranges;

@@ -15,6 +15,7 @@
 #include "flux/base/status.h"
 #include "flux/cluster/lr_policy.h"
 #include "flux/cluster/lr_schedule.h"
+#include "flux/cluster/stop_rule.h"
 #include "flux/data/dataset.h"
 #include "flux/nn/graph.h"
 #include "flux/optimizer/optimizer.h"
@@ -27,6 +28,13 @@ namespace flux {
 struct PassSpec {
   std::string name;                // "pass-0" unless named
   std::vector<std::string> train;  // globs
+};
+
+// A network of its own over the same tables; a pass trains its data by one phase after the other.
+struct PhaseSpec {
+  std::string name;
+  OptimizerOptions dense_optimizer{.rule = "adam", .lr = 0.001F};  // the job's unless it has one
+  std::vector<NodeSpec> layers;                                    // with origins
 };
 
 struct Job {
@@ -42,9 +50,12 @@ struct Job {
   std::vector<std::string> test;  // globs; empty: no evaluation
   std::vector<PassSpec> passes;   // at least one; data.train alone makes one pass
   uint32_t epochs = 1;            // per pass
-  std::vector<std::string> phases = {"train"};
+  std::vector<PhaseSpec> phases;  // empty: the network is `layers`, with `dense_optimizer`
 
-  uint32_t shards = 0;  // virtual shards per table; 0: default
+  uint32_t shards = 0;  // virtual shards in all; 0: default
+  // Slots that are in the same tables make a group of keys (api/model_shape.h).
+  uint32_t key_groups = 1;
+  std::vector<uint8_t> slot_groups;  // by slot of the model, from 0; empty: one group
   std::vector<TableOptions> tables;
   OptimizerOptions dense_optimizer{.rule = "adam", .lr = 0.001F};
   std::vector<NodeSpec> layers;  // with origins
@@ -61,6 +72,8 @@ struct Job {
   double skip_limit = 0.001;          // share of a pass's batches; see cluster/skip_limit.h
   LrScheduleOptions lr_schedule;      // of all learning rates
   LrPolicyOptions on_workers_change;  // what becomes of the learning rate
+  StopOptions stop;                   // when to end before the data does
+  uint32_t slice_values = 16;         // of each slot of data.slices whose metrics are told apart
 };
 
 // `--set a.b=v`: put over the file before it is checked; errors name "--set a.b".
@@ -76,11 +89,17 @@ Result<std::string> read_job_file(const std::string& path);
 Result<Job> load_job(const std::string& path, std::span<const Override> overrides);
 Result<Job> parse_job(const std::string& path, const std::string& text,
                       std::span<const Override> overrides);
-// The model of a job over examples with these features. Errors carry the layer's file:line:col.
+// The networks of a job over examples with these features, one for each phase. Errors carry the
+// layer's file:line:col.
+using Graphs = std::vector<std::shared_ptr<const Graph>>;
+Result<Graphs> build_graphs(const Job& job, const Features& features);
+// Of a job with one network.
 Result<std::shared_ptr<const Graph>> build_graph(const Job& job, const Features& features);
+// "train" for the only one.
+std::vector<std::string> phase_names(const Job& job);
 
-// How each part of the graph's flat vector is updated.
-std::vector<DenseRange> dense_ranges(const Job& job, const Graph& graph);
+// How each part of the flat vector of all graphs is updated.
+std::vector<DenseRange> dense_ranges(const Job& job, const Graphs& graphs);
 
 // JSON Schema (draft 2020-12) of a job file, for editors.
 std::string job_json_schema();

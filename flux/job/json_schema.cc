@@ -50,6 +50,10 @@ Json value_schema(const ValueSpec& spec) {
       return {{"type", "boolean"}};
     case ValueSpec::Type::kText:
       return text_schema(spec);
+    case ValueSpec::Type::kNumbers:
+      out = {{"type", "array"}, {"items", {{"type", "number"}}}};
+      if (spec.items_min > 0) out["minItems"] = spec.items_min;
+      return out;
     case ValueSpec::Type::kTexts:
       break;
   }
@@ -166,7 +170,9 @@ std::string job_json_schema() {
   out.update(section_schema(job_section(), &defaults));
   const Json has_train = {{"required", {"data"}},
                           {"properties", {{"data", {{"required", {"train"}}}}}}};
-  out["oneOf"] = Json::array({has_train, Json{{"required", Json::array({"passes"})}}});
+  const auto has = [](const char* field) { return Json{{"required", Json::array({field})}}; };
+  out["allOf"] = Json::array({Json{{"oneOf", Json::array({has_train, has("passes")})}},
+                              Json{{"oneOf", Json::array({has("model"), has("phases")})}}});
   for (const OperatorInfo& info : operator_infos()) {
     out["$defs"]["layer_" + info.name] = layer_schema(info);
   }

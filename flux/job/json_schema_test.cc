@@ -2,6 +2,7 @@
 // parser: a small checker of the keywords in use accepts the examples and refuses bad jobs.
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -28,7 +29,9 @@ std::string read_file(const std::string& path) {
 void expect_golden(const std::string& path, const std::string& text) {
   const std::string golden = FLUX_SOURCE_DIR "/" + path;
   if (read_file(golden) == text) return;
-  std::string fresh = ::testing::TempDir() + path.substr(path.rfind('/') + 1);
+  std::string folder = ::testing::TempDir() + "flux_golden.XXXXXX";  // nobody else writes there
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string fresh = folder + path.substr(path.rfind('/'));
   std::ofstream(fresh, std::ios::binary) << text;
   ADD_FAILURE() << path << " is not what the schema table gives now. To accept:\n  cp " << fresh
                 << " " << golden;
@@ -61,7 +64,8 @@ class Checker {
   bool accepts(const Json& schema, const Json& value) const {
     if (schema.contains("$ref")) return accepts(resolve(schema["$ref"]), value);
     return type_ok(schema, value) && number_ok(schema, value) && text_ok(schema, value) &&
-           array_ok(schema, value) && object_ok(schema, value) && one_of_ok(schema, value);
+           array_ok(schema, value) && object_ok(schema, value) && one_of_ok(schema, value) &&
+           all_of_ok(schema, value);
   }
 
  private:
@@ -122,6 +126,12 @@ class Checker {
     }
     return true;
   }
+  bool all_of_ok(const Json& schema, const Json& value) const {
+    if (!schema.contains("allOf")) return true;
+    const Json& all = schema["allOf"];
+    return std::all_of(all.begin(), all.end(),
+                       [&](const Json& one) { return accepts(one, value); });
+  }
   bool one_of_ok(const Json& schema, const Json& value) const {
     if (!schema.contains("oneOf")) return true;
     const Json& all = schema["oneOf"];
@@ -169,7 +179,9 @@ TEST(JobSchema, RefusesWhatASchemaCanSee) {
                                  "inputs_too_few",
                                  "inputs_of_embedding",
                                  "precision_unknown",
-                                 "phase_unknown",
+                                 "phase_not_a_map",
+                                 "phases_and_model",
+                                 "stop_metric_unknown",
                                  "name_with_slash",
                                  "tables_is_map",
                                  "layers_is_empty",

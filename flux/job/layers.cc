@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "flux/base/check.h"
 #include "flux/base/text.h"
 #include "flux/job/schema.h"
 #include "flux/job/validate.h"
@@ -30,6 +31,10 @@ struct ToAttr {
   AttrValue operator()(bool value) const { return value; }
   AttrValue operator()(const std::string& value) const { return value; }
   AttrValue operator()(const std::vector<std::string>& value) const { return value; }
+  AttrValue operator()(const std::vector<double>&) const {
+    FLUX_CHECK(false, "no attribute is a list of numbers");
+    return false;
+  }
 };
 
 // Reads the layers of one model; knows which names exist so far.

@@ -26,6 +26,14 @@ Section make_table_section() {
        "init_scale", [](T & t) -> auto& { return t.init_scale; },
        "Bound of the uniform first values.")
       .between(0, 100);
+  s.value<T>(
+       "slots", [](T & t) -> auto& { return t.slots; },
+       "Slots whose keys have rows here. Tables name the same slots or different ones; a slot that "
+       "no table has is not given to the model.")
+      .a_name()
+      .not_empty()
+      .tried_as({"of", "features", "slot"})
+      .defaults_to("all");
   s.map<T>(
       "optimizer", &optimizer_section(), [](T & t) -> auto& { return t.optimizer; },
       "How rows are updated.");
@@ -50,89 +58,6 @@ Section make_pass_section() {
   return s;
 }
 
-Section make_slot_section() {
-  using S = SlotOptions;
-  Section s;
-  s.doc = "A sparse feature: any number of keys in each line, written NAME:KEY.";
-  s.value<S>(
-       "name", [](S & o) -> auto& { return o.name; }, "Name, as the lines write it.")
-      .a_name()
-      .needed();
-  s.value<S>(
-       "keys", [](S & o) -> auto& { return o.keys; },
-       "Slots with the same word here share their keys, and so their rows.")
-      .a_name()
-      .tried_as({"shared", "share", "space"})
-      .defaults_to("the slot's name");
-  return s;
-}
-
-Section make_data_section() {
-  using D = JobDraft;
-  Section s;
-  s.doc = "What is read and how it is cut into batches.";
-  s.value<D>(
-       "format", [](D & d) -> auto& { return d.job.data.format; }, "Format of the files.")
-      .one_of(data_formats());
-  static const Section slot = make_slot_section();
-  s.list<D>(
-       "slots", &slot, [](D & d) -> auto& { return d.job.data.slots; },
-       "feasign: the sparse features of the lines.")
-      .defaults_to("none");
-  s.value<D>(
-       "dense", [](D & d) -> auto& { return d.job.data.dense; },
-       "feasign: names of the dense features (numbers) of the lines.")
-      .a_name()
-      .tried_as({"floats", "dense_slots", "numbers"})
-      .defaults_to("none");
-  s.value<D>(
-       "labels", [](D & d) -> auto& { return d.job.data.labels; },
-       "feasign: names of the labels, in the order of the line; layers use them as inputs.")
-      .a_name()
-      .not_empty()
-      .tried_as({"label", "targets", "tasks"});
-  s.value<D>(
-      "weights", [](D & d) -> auto& { return d.job.data.weights; },
-      "feasign: whether examples have weights (w=); layers use them as the input `weight`.");
-  s.value<D>(
-      "raw_keys", [](D & d) -> auto& { return d.job.data.raw_keys; },
-      "feasign: keys of the lines are those of the tables, as `flux data convert` writes them; else "
-      "each slot has its own.");
-  s.value<D>(
-       "group", [](D & d) -> auto& { return d.job.data.group; },
-       "feasign: slot whose first key says whose example it is, for metrics by group; sid: the "
-       "session of the line.")
-      .defaults_to("none");
-  s.value<D>(
-       "train", [](D & d) -> auto& { return d.train; },
-       "Files to train on, as one pass; globs (*, ?, [..]) are expanded. Relative paths "
-       "start at the current folder. Give this or `passes`.")
-      .not_empty()
-      .tried_as({"files", "path", "paths", "training", "train_files"})
-      .defaults_to("none");
-  s.value<D>(
-       "test", [](D & d) -> auto& { return d.job.test; },
-       "Files to evaluate on after each pass; globs as in `train`.")
-      .tried_as({"eval", "validation", "valid", "test_files"})
-      .defaults_to("none: no evaluation");
-  s.value<D>(
-       "batch", [](D & d) -> auto& { return d.job.data.batch_size; }, "Examples per batch.")
-      .between(1, 1'000'000)
-      .tried_as({"batch_size", "minibatch"});
-  s.value<D>(
-      "shuffle", [](D & d) -> auto& { return d.job.data.shuffle; },
-      "Whether records are shuffled, within their block, anew in each epoch.");
-  s.value<D>(
-       "dense_transform", [](D & d) -> auto& { return d.job.data.dense_transform; },
-       "Applied to each dense feature; log1p is log(1 + max(x, 0)).")
-      .one_of({"log1p", "none"});
-  s.value<D>(
-      "key_per_example", [](D & d) -> auto& { return d.job.data.key_per_example; },
-      "Replaces the sparse features of each example by one key, its record number: the "
-      "counting model.");
-  return s;
-}
-
 Section make_model_section() {
   Section s;
   s.doc = "The model as a list of layers; at least one of them is a loss.";
@@ -140,6 +65,42 @@ Section make_model_section() {
        "layers", [](JobDraft & d) -> auto& { return d.job.layers; },
        "Operators in the order of their use.")
       .needed();
+  return s;
+}
+
+Section make_phase_section() {
+  using P = PhaseSpec;
+  Section s;
+  s.doc = "A network with its own dense weights; at least one of its layers is a loss.";
+  s.value<P>(
+       "name", [](P & p) -> auto& { return p.name; }, "Name of the phase, in metrics and lines.")
+      .a_name()
+      .needed();
+  s.map<P>(
+       "dense_optimizer", &optimizer_section(), [](P & p) -> auto& { return p.dense_optimizer; },
+       "How the weights of its dense layers are updated, if not as the job's.")
+      .tried_as({"optimizer"});
+  s.value<P>(
+       "layers", [](P & p) -> auto& { return p.layers; }, "Operators in the order of their use.")
+      .needed();
+  return s;
+}
+
+Section make_metrics_section() {
+  using D = JobDraft;
+  Section s;
+  s.doc = "Metrics of parts of the examples, while training and on test data.";
+  s.value<D>(
+       "slices", [](D & d) -> auto& { return d.job.data.slices; },
+       "Slots (of format feasign): metrics are also told apart by the first key of each.")
+      .a_name()
+      .tried_as({"by", "slots", "slice", "group_by"})
+      .defaults_to("none");
+  s.value<D>(
+       "values", [](D & d) -> auto& { return d.job.slice_values; },
+       "Keys of a slot that are told apart, the smallest numbers; all others are `other`.")
+      .between(1, 64)
+      .tried_as({"max_values", "top", "limit"});
   return s;
 }
 
@@ -227,14 +188,17 @@ void add_schedule_fields(Section* s) {
   s->value<D>(
        "epochs", [](D & d) -> auto& { return d.job.epochs; }, "Times each pass is trained.")
       .between(1, 65535);
-  s->value<D>(
-       "phases", [](D & d) -> auto& { return d.job.phases; },
-       "Phases run over the data of each pass, in this order.")
-      .one_of({"train"})
-      .not_empty();
+  static const Section phase = make_phase_section();
+  s->list<D>(
+       "phases", &phase, [](D & d) -> auto& { return d.job.phases; },
+       "Instead of model: several networks over the same tables. The data of each pass is trained "
+       "by all epochs of the first, then by those of the next (docs/using/phases.md).")
+      .tried_as({"networks", "models", "stages"})
+      .defaults_to("one: model");
   s->value<D>(
        "shards", [](D & d) -> auto& { return d.job.shards; },
-       "Virtual shards per table; 0: chosen by flux.")
+       "Virtual shards; all tables are cut alike, and groups of slots share them out. 0: chosen by "
+       "flux.")
       .between(0, 65'536);
 }
 
@@ -277,7 +241,6 @@ void add_traffic_fields(Section* s) {
 
 Section make_job_section() {
   using D = JobDraft;
-  static const Section data = make_data_section();
   static const Section table = make_table_section();
   static const Section model = make_model_section();
   static const Section checkpoint = make_checkpoint_section();
@@ -288,12 +251,12 @@ Section make_job_section() {
   Section s;
   s.doc = "A training job.";
   add_run_fields(&s);
-  s.map<D>("data", &data, whole, "What is read.");
+  s.map<D>("data", &data_section(), whole, "What is read.");
   add_schedule_fields(&s);
   s.list<D>(
        "tables", &table, [](D & d) -> auto& { return d.job.tables; }, "Sparse tables.")
       .defaults_to("none");
-  s.map<D>("model", &model, whole, "What is trained.").needed();
+  s.map<D>("model", &model, whole, "What is trained, unless there are phases.");
   s.map<D>(
        "dense_optimizer", &optimizer_section(),
        [](D & d) -> auto& { return d.job.dense_optimizer; },
@@ -315,6 +278,13 @@ Section make_job_section() {
        "on_workers_change", &workers_change, [](D & d) -> auto& { return d.job.on_workers_change; },
        "What becomes of the learning rate when workers come or go.")
       .tried_as({"elastic", "scaling", "workers_change"});
+  static const Section metrics = make_metrics_section();
+  s.map<D>("metrics", &metrics, whole, "What is told about predictions, besides the whole.")
+      .tried_as({"metric", "evaluation"});
+  s.map<D>(
+       "stop", &stop_section(), [](D & d) -> auto& { return d.job.stop; },
+       "When training ends before its data does (docs/using/stop.md).")
+      .tried_as({"early_stop", "early_stopping", "limits", "until"});
   return s;
 }
 
@@ -323,13 +293,6 @@ Section make_job_section() {
 const Section& job_section() {
   static const Section section = make_job_section();
   return section;
-}
-
-std::vector<std::string> model_sources(const DataOptions& data) {
-  std::vector<std::string> sources = {"dense"};
-  sources.insert(sources.end(), data.labels.begin(), data.labels.end());
-  if (data.weights) sources.emplace_back("weight");
-  return sources;
 }
 
 }  // namespace flux

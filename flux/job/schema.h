@@ -26,9 +26,9 @@ struct JobDraft {
 };
 
 // Where the value of a field is kept.
-using Slot =
-    std::variant<std::string*, uint32_t*, uint64_t*, float*, double*, bool*, std::optional<float>*,
-                 std::optional<bool>*, std::vector<std::string>*, std::vector<NodeSpec>*, void*>;
+using Slot = std::variant<std::string*, uint32_t*, uint64_t*, float*, double*, bool*,
+                          std::optional<float>*, std::optional<bool>*, std::vector<std::string>*,
+                          std::vector<double>*, std::vector<NodeSpec>*, void*>;
 
 struct Section;
 
@@ -105,14 +105,17 @@ struct Section {
   static void set_type(Field* field, const std::optional<float>&);
   static void set_type(Field* field, const std::optional<bool>&);
   static void set_type(Field* field, const std::vector<std::string>&);
+  static void set_type(Field* field, const std::vector<double>&);
   static void set_type(Field* field, const std::vector<NodeSpec>&);
 };
 
 // The whole file; its object is a JobDraft.
 const Section& job_section();
-// Parts of it: objects OptimizerOptions and LrScheduleOptions.
+// Parts of it: objects JobDraft, OptimizerOptions and LrScheduleOptions.
+const Section& data_section();
 const Section& optimizer_section();
 const Section& lr_schedule_section();
+const Section& stop_section();  // StopOptions
 
 // Names of what the data offers to a model.
 std::vector<std::string> model_sources(const DataOptions& data);

@@ -8,7 +8,8 @@
 namespace flux {
 namespace {
 
-void read_list(const YamlEntry& entry, const Field& field, void* object, Problems* problems) {
+void read_list(const YamlEntry& entry, const Field& field, const SectionObject& into,
+               Problems* problems) {
   if (!entry.value.is_list()) {
     problems->add(
         entry.value.origin,
@@ -22,9 +23,9 @@ void read_list(const YamlEntry& entry, const Field& field, void* object, Problem
                   "give at least one element or leave the field out");
   }
   for (const YamlNode& item : entry.value.items) {
-    void* element = field.append(object);
+    void* element = field.append(into.object);
     if (item.is_map()) {
-      read_section(item, *field.section, element, problems);
+      read_section(item, *field.section, {element, into.draft}, problems);
     } else {
       problems->add(
           item.origin,
@@ -34,9 +35,11 @@ void read_list(const YamlEntry& entry, const Field& field, void* object, Problem
   }
 }
 
-void read_map(const YamlEntry& entry, const Field& field, void* object, Problems* problems) {
+void read_map(const YamlEntry& entry, const Field& field, const SectionObject& into,
+              Problems* problems) {
   if (entry.value.is_map()) {
-    read_section(entry.value, *field.section, std::get<void*>(field.slot(object)), problems);
+    void* inner = std::get<void*>(field.slot(into.object));
+    read_section(entry.value, *field.section, {inner, into.draft}, problems);
     return;
   }
   problems->add(entry.value.origin,
@@ -44,16 +47,17 @@ void read_map(const YamlEntry& entry, const Field& field, void* object, Problems
                 fmt::format("fields: {}", join(field.section->names(), ", ")));
 }
 
-void read_field(const YamlEntry& entry, const Field& field, void* object, Problems* problems) {
+void read_field(const YamlEntry& entry, const Field& field, const SectionObject& into,
+                Problems* problems) {
   if (field.layers) {
-    read_layers(entry.value, model_sources(static_cast<const JobDraft*>(object)->job.data),
-                std::get<std::vector<NodeSpec>*>(field.slot(object)), problems);
+    read_layers(entry.value, model_sources(into.draft->job.data),
+                std::get<std::vector<NodeSpec>*>(field.slot(into.object)), problems);
   } else if (field.is_list()) {
-    read_list(entry, field, object, problems);
+    read_list(entry, field, into, problems);
   } else if (field.section != nullptr) {
-    read_map(entry, field, object, problems);
+    read_map(entry, field, into, problems);
   } else if (const auto value = read_value(entry.value, field.name, field.spec, problems)) {
-    store(*value, field.slot(object));
+    store(*value, field.slot(into.object));
   }
 }
 
@@ -81,10 +85,11 @@ void add_unknown_field(const YamlEntry& entry, const std::vector<std::string>& n
                 fmt::format("allowed here: {}", join(names, ", ")));
 }
 
-void read_section(const YamlNode& map, const Section& section, void* object, Problems* problems) {
+void read_section(const YamlNode& map, const Section& section, const SectionObject& into,
+                  Problems* problems) {
   for (const YamlEntry& entry : map.entries) {
     if (const Field* field = section.find(entry.name)) {
-      if (!has_layers(field)) read_field(entry, *field, object, problems);
+      if (!has_layers(field)) read_field(entry, *field, into, problems);
       continue;
     }
     std::vector<std::pair<std::string, std::string>> also;
@@ -95,7 +100,7 @@ void read_section(const YamlNode& map, const Section& section, void* object, Pro
   }
   for (const YamlEntry& entry : map.entries) {
     const Field* field = section.find(entry.name);
-    if (has_layers(field)) read_field(entry, *field, object, problems);
+    if (has_layers(field)) read_field(entry, *field, into, problems);
   }
   for (const Field& field : section.fields) {
     if (field.required && map.find(field.name) == nullptr) {

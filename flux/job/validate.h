@@ -8,12 +8,23 @@
 
 namespace flux {
 
+// The object that a section describes, and the whole job that it is a part of.
+struct SectionObject {
+  void* object;
+  JobDraft* draft;
+};
 // Reads a map by a section of the schema into the section's object.
-void read_section(const YamlNode& map, const Section& section, void* object, Problems* problems);
+void read_section(const YamlNode& map, const Section& section, const SectionObject& into,
+                  Problems* problems);
 
 // What no single field can say: train or passes, names used twice, tables that nothing uses.
 // Fills in the defaults that depend on other fields. Only after read_section().
 void check_job(const YamlNode& root, JobDraft* draft, Problems* problems);
+
+// data.features: what no single field can say.
+void check_features(const YamlNode& root, const Job& job, Problems* problems);
+// Which slots are in which tables: fills in the groups, and hides the slots that are in none.
+void check_slot_groups(const YamlNode& root, Job* job, Problems* problems);
 
 // "unknown field 'x', did you mean 'y'?" at the entry.
 void add_unknown_field(const YamlEntry& entry, const std::vector<std::string>& names,

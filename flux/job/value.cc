@@ -50,9 +50,11 @@ class Reader {
       case ValueSpec::Type::kText:
         return read_text(node);
       case ValueSpec::Type::kTexts:
+        return read_texts(node);
+      case ValueSpec::Type::kNumbers:
         break;
     }
-    return read_texts(node);
+    return read_numbers(node);
   }
   const std::string& note() const { return note_; }
   const YamlNode* culprit() const { return culprit_; }  // the item that is wrong, if one is
@@ -179,6 +181,22 @@ class Reader {
     return texts;
   }
 
+  std::optional<Value> read_numbers(const YamlNode& node) {
+    std::vector<double> numbers;
+    if (!node.is_list()) return std::nullopt;
+    for (const YamlNode& item : node.items) {
+      const std::optional<Value> number = read_float(item);
+      if (!number) {
+        culprit_ = &item;
+        return std::nullopt;
+      }
+      numbers.push_back(std::get<double>(*number));
+    }
+    if (numbers.size() >= spec_.items_min) return numbers;
+    note_ = "the list is empty";
+    return std::nullopt;
+  }
+
   const ValueSpec& spec_;
   std::string note_;
   const YamlNode* culprit_ = nullptr;
@@ -198,6 +216,8 @@ std::string describe_value(const ValueSpec& spec) {
       if (spec.choices.size() == 1) return choices;
       if (!spec.choices.empty()) return "one of " + choices;
       return spec.is_name ? "a name (at most 64 letters, digits, '_' and '-')" : "text";
+    case ValueSpec::Type::kNumbers:
+      return "a list of numbers";
     case ValueSpec::Type::kTexts:
       break;
   }

@@ -17,7 +17,7 @@ namespace flux {
 using Integer = __int128;  // holds every int64 and every uint64
 
 struct ValueSpec {
-  enum class Type : unsigned char { kInt, kFloat, kBool, kText, kTexts };
+  enum class Type : unsigned char { kInt, kFloat, kBool, kText, kTexts, kNumbers };
   Type type = Type::kText;
   double min = 0, max = 0;           // for numbers, when min < max
   bool min_open = false;             // min itself is refused
@@ -26,10 +26,11 @@ struct ValueSpec {
   bool single = false;               // kept in 32 bits: the range holds after rounding
   bool is_name = false;              // text of letters, digits, '_' and '-'
   std::vector<std::string> choices;  // for text and texts, when not empty
-  size_t items_min = 0;              // for texts
+  size_t items_min = 0;              // for texts and numbers
 };
 
-using Value = std::variant<Integer, double, bool, std::string, std::vector<std::string>>;
+using Value =
+    std::variant<Integer, double, bool, std::string, std::vector<std::string>, std::vector<double>>;
 
 constexpr const char* kNamePattern = "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$";
 

@@ -166,5 +166,38 @@ TEST(Accounting, DenseShardsThatNeverSawAnything) {
   EXPECT_EQ(account(counters.server(), passes, 3, false, 0).lost, 10U);
 }
 
+// Two phases over 10 records, twice each; the second does not change the second table.
+TEST(Accounting, EachPhaseByItsOwnDenseShards) {
+  ClosedPass pass{"p", 10, 4, 1, 3};
+  pass.skipped_by_phase = {0, 3};
+  const std::vector<ClosedPass> passes = {pass};
+  const CountedModel model{2, false, {{{4, 1}, 7}, {{4, 0}, 5}}};
+  JobTotals totals;
+  totals.occurrences = {(20 + 17) * 2, 20 * 2};
+  totals.dense = {{20, 20}, {17, 17}};
+  const Accounting sum = account(totals, passes, {}, model);
+  EXPECT_TRUE(sum.exact());
+  EXPECT_EQ(sum.expected, 40U);
+  EXPECT_EQ(sum.skipped, 3U);
+  EXPECT_EQ(sum.applied, 37U);
+  // One lost in the first and one doubled in the second, which the rows of the first table hide.
+  totals.dense = {{19, 20}, {17, 18}};
+  const std::vector<Accounting> phases = account_phases(totals, passes, {}, 2);
+  EXPECT_EQ(phases[0].lost, 1U);
+  EXPECT_EQ(phases[0].doubled, 0U);
+  EXPECT_EQ(phases[1].lost, 0U);
+  EXPECT_EQ(phases[1].doubled, 1U);
+  EXPECT_EQ(account(totals, passes, {}, model).lost, 1U);
+  EXPECT_EQ(account(totals, passes, {}, model).doubled, 1U);
+  // Of an open pass 4 examples are on every shard, and of 2 more on some, in the second phase.
+  const OpenPhase open[] = {{10, 10}, {4, 6}};
+  const std::vector<ClosedPass> with_open = {pass, {"open", 14, 1, 0, 0}};
+  totals.dense = {{30, 30}, {21, 23}};
+  totals.occurrences = {(30 + 22) * 2, 30 * 2};
+  EXPECT_TRUE(account(totals, with_open, open, model).exact());
+  totals.occurrences[1] += 2;
+  EXPECT_EQ(account(totals, with_open, open, model).doubled, 1U);
+}
+
 }  // namespace
 }  // namespace flux

@@ -11,8 +11,8 @@ Result<Job> load_checked_job(const JobArguments& arguments) {
   if (arguments.threads >= 0) overrides.push_back({"threads", std::to_string(arguments.threads)});
   FLUX_ASSIGN_OR_RETURN(Job job, load_job(arguments.job, overrides));
   // The whole model is checked before anything starts.
-  FLUX_ASSIGN_OR_RETURN(const auto graph, build_graph(job, features_of(job.data)));
-  (void)graph;
+  FLUX_ASSIGN_OR_RETURN(const auto graphs, build_graphs(job, features_of(job.data)));
+  (void)graphs;
   return job;
 }
 

@@ -27,6 +27,9 @@ struct Arguments {
   std::string shell, man_of;
   GenArguments gen;
   DataArguments data;
+  CorpusArguments corpus;
+  VocabArguments vocab;
+  VectorsArguments vectors;
   SimArguments sim;
   std::string seeds;
   CoordinatorArguments coordinator;

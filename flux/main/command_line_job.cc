@@ -84,7 +84,17 @@ void add_model_commands(CLI::App* app, Arguments* a, int* exit_code) {
   add_threads(predict, &a->predict.job);
   predict->add_option("--input", a->predict.input, "data files (default: data.test)");
   predict->add_option("--out", a->predict.out, "output file (default: standard output)");
+  predict->add_option("--phase", a->predict.phase,
+                      "whose network predicts, in a job with phases (default: the first)");
   predict->callback([=] { *exit_code = predict_command(a->predict); });
+
+  CLI::App* vectors = app->add_subcommand("vectors", "write the vectors of words, a line each");
+  add_job_options(vectors, &a->vectors.job);
+  vectors->add_option("--table", a->vectors.table, "whose rows (default: the model's first)");
+  vectors->add_option("--vocabulary", a->vectors.vocabulary, "words (default: data.vocabulary)");
+  vectors->add_flag("--whole", a->vectors.whole, "whole rows, also their half as contexts");
+  vectors->add_option("--out", a->vectors.out, "output file (default: standard output)");
+  vectors->callback([=] { *exit_code = vectors_command(a->vectors); });
 
   CLI::App* inspect = app->add_subcommand("inspect", "show what a checkpoint holds");
   inspect->add_option("path", a->inspect_path, "output folder, checkpoint or job file")->required();

@@ -108,14 +108,25 @@ void add_drill(CLI::App* app, Arguments* a, int* exit_code) {
   drill->callback([=] { *exit_code = drill_command(*to); });
 }
 
-void add_gen_options(CLI::App* command, Arguments* a) {
-  command->add_option("--examples", a->gen.examples, "lines")
+void add_gen_options(CLI::App* command, GenArguments* gen) {
+  command->add_option("--examples", gen->examples, "lines")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
-  command->add_option("--seed", a->gen.seed, "another seed, other examples of the same truth");
-  command->add_option("--truth-seed", a->gen.truth_seed, "seed of the hidden truth");
-  command->add_option("--threads", a->gen.threads, "threads (0: one per core)")
+  command->add_option("--seed", gen->seed, "another seed, other examples of the same truth");
+  command->add_option("--truth-seed", gen->truth_seed, "seed of the hidden truth");
+  command->add_option("--threads", gen->threads, "threads (0: one per core)")
       ->check(CLI::Range(0U, 1024U));
-  command->add_option("--out", a->gen.out, "file to write")->required();
+  command->add_option("--out", gen->out, "file to write")->required();
+}
+
+void add_vocab(CLI::App* data, Arguments* a, int* exit_code) {
+  CLI::App* vocab = data->add_subcommand("vocab", "count the words of sentences");
+  vocab->add_option("files", a->vocab.files, "files of sentences, or globs")->required();
+  vocab->add_option("--out", a->vocab.out, "file to write")->required();
+  vocab->add_option("--min-count", a->vocab.min_count, "leave out words that come less often")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+  vocab->add_option("--threads", a->vocab.threads, "threads, one per file (0: one per core)")
+      ->check(CLI::Range(0U, 1024U));
+  vocab->callback([=] { *exit_code = vocab_command(a->vocab); });
 }
 
 CLI::App* add_data_tool(CLI::App* data, const char* name, const char* sentence, Arguments* a) {
@@ -151,15 +162,22 @@ void add_data(CLI::App* app, Arguments* a, int* exit_code) {
   CLI::App* gen = data->add_subcommand("gen", "generate data with a known truth");
   gen->require_subcommand(1);
   CLI::App* criteo = gen->add_subcommand("criteo", "Criteo-like TSV (plain or .gz)");
-  add_gen_options(criteo, a);
+  add_gen_options(criteo, &a->gen);
   criteo->callback([=] { *exit_code = gen_criteo_command(a->gen); });
   CLI::App* feasign = gen->add_subcommand("feasign", "feasign lines of a kind (plain or .gz)");
   std::string kinds = "what the data rewards:";
   for (const std::string& kind : made_truth_kinds())
     kinds += fmt::format("\n{}: {}", kind, made_truth_doc(kind));
   feasign->add_option("--kind", a->gen.kind, kinds)->required();
-  add_gen_options(feasign, a);
+  add_gen_options(feasign, &a->gen);
   feasign->callback([=] { *exit_code = gen_feasign_command(a->gen); });
+  CLI::App* corpus = gen->add_subcommand("corpus", "sentences of a made language (plain or .gz)");
+  add_gen_options(corpus, &a->corpus.gen);
+  corpus->add_option("--vocabulary", a->corpus.vocabulary, "different words");
+  corpus->add_option("--topics", a->corpus.topics, "groups of words that come together");
+  corpus->add_option("--truth", a->corpus.truth, "file to write with the topic of each word");
+  corpus->callback([=] { *exit_code = gen_corpus_command(a->corpus); });
+  add_vocab(data, a, exit_code);
 }
 
 // "5..100", "5".

@@ -163,6 +163,7 @@ struct GraphArguments {
 
 struct PredictArguments {
   JobArguments job;
+  std::string phase;  // empty: the first
   std::vector<std::string> input;
   std::string out = "-";
 };
@@ -174,6 +175,28 @@ struct GenArguments {
   uint64_t truth_seed = 12345;
   std::string out;
   unsigned threads = 0;
+};
+
+struct CorpusArguments {
+  GenArguments gen;
+  uint32_t vocabulary = 20'000;
+  uint32_t topics = 400;
+  std::string truth;  // file for which word belongs to which topic; empty: none
+};
+
+struct VocabArguments {
+  std::vector<std::string> files;  // globs
+  std::string out;
+  uint64_t min_count = 5;
+  unsigned threads = 0;
+};
+
+struct VectorsArguments {
+  JobArguments job;
+  std::string table;       // empty: the first one that the model reads
+  std::string vocabulary;  // empty: data.vocabulary
+  bool whole = false;      // rows of skip_gram_loss: both halves
+  std::string out = "-";
 };
 
 struct SimArguments {
@@ -223,6 +246,9 @@ int data_validate_command(const DataArguments& arguments);
 int data_convert_command(const DataArguments& arguments);
 int gen_criteo_command(const GenArguments& arguments);
 int gen_feasign_command(const GenArguments& arguments);
+int gen_corpus_command(const CorpusArguments& arguments);
+int vocab_command(const VocabArguments& arguments);
+int vectors_command(const VectorsArguments& arguments);
 // Lists the ready-made models, or prints the one of this name.
 int models_command(const std::string& name);
 

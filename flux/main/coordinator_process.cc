@@ -125,6 +125,9 @@ class CoordinatorProcess {
       return invalid("{}: no output folder; add 'output: DIR' or --set output=DIR",
                      arguments_.job.job);
     FLUX_RETURN_IF_ERROR(absolute_paths(&job));
+    // Workers may stand in other folders.
+    if (!job.data.vocabulary.empty())
+      spec_.sets.emplace_back("data.vocabulary", job.data.vocabulary);
     FLUX_ASSIGN_OR_RETURN(role_, open_role_job(std::move(job)));
     if (!arguments_.etcd.empty()) FLUX_RETURN_IF_ERROR(win_election());
     FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(role_.job.output));
@@ -179,9 +182,9 @@ class CoordinatorProcess {
     shown.terminal = ::isatty(STDOUT_FILENO) != 0;
     shown.output = job.output;
     shown.job = job.name;
-    shown.slots = plan.slots;
+    shown.counted = {plan.slots, plan.key_per_example, role_.layout.shape.phases};
+    shown.phases = plan.phases;
     shown.passes = plan.passes.size();
-    shown.key_per_example = plan.key_per_example;
     FLUX_ASSIGN_OR_RETURN(const Precision precision, choose_precision(job.precision));
     shown.precision = precision_name(precision);  // workers on other machines choose for themselves
     shown.embedded = false;
@@ -201,11 +204,12 @@ class CoordinatorProcess {
     const auto reach = [this](const std::string& address) { return reach_server(address); };
     master_ = std::make_unique<JobMaster>(std::move(plan), options, &loop_, &offload_,
                                           &real_files(), reach, events_.get());
-    events_->console()->watch([this] { return master_->status(); });
-    events_->say(fmt::format(
-        "job {}: {} tables, {} dense parameters, {}, {} server{}, {} worker{}", job.name,
-        job.tables.size(), with_commas(role_.graph->parameter_count()), job.mode, servers(),
-        servers() == 1 ? "" : "s", arguments_.workers, arguments_.workers == 1 ? "" : "s"));
+    events_->console()->watch([this] { return master_->status(); },
+                              [this] { return master_->progressive(); });
+    events_->say(fmt::format("job {}: {}, {}, {}, {}, {}", job.name,
+                             counted(job.tables.size(), "table"),
+                             counted(role_.layout.shape.parameters, "dense parameter"), job.mode,
+                             counted(servers(), "server"), counted(arguments_.workers, "worker")));
     if (job.replicas > servers())
       events_->say(fmt::format(
           "warning: replicas: {}, but there is no second server: shards have no backup until "

@@ -1,55 +1,23 @@
 // flux data gen: made data with a known truth.
-#include <algorithm>
-#include <cstdio>
-#include <functional>
-#include <thread>
-
-#include <unistd.h>
-
 #include "flux/base/text.h"
 #include "flux/data/criteo_gen.h"
 #include "flux/data/feasign_gen.h"
 #include "flux/main/commands.h"
+#include "flux/main/gen_progress.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
 
 namespace {
 
-unsigned threads_of(const GenArguments& arguments) {
-  return arguments.threads == 0 ? std::max(1U, std::thread::hardware_concurrency())
-                                : arguments.threads;
-}
-
-// Shows how far it is, on a terminal.
-class GenProgress {
- public:
-  explicit GenProgress(uint64_t examples) : examples_(examples) {}
-  ~GenProgress() {
-    if (terminal_) fmt::print(stderr, "\r\033[K");
-  }
-  GenProgress(const GenProgress&) = delete;
-  GenProgress& operator=(const GenProgress&) = delete;
-  std::function<void(uint64_t)> show() const {
-    return [this](uint64_t done) {
-      if (terminal_)
-        fmt::print(stderr, "\r{} of {} examples", with_commas(done), with_commas(examples_));
-    };
-  }
-
- private:
-  const uint64_t examples_;
-  const bool terminal_ = ::isatty(STDERR_FILENO) != 0;
-};
-
 Result<CriteoGenReport> generate(const GenArguments& arguments, const CriteoGenOptions& options) {
   const GenProgress progress(options.examples);
-  return generate_criteo(options, arguments.out, threads_of(arguments), progress.show());
+  return generate_criteo(options, arguments.out, threads_of(arguments.threads), progress.show());
 }
 
 Result<FeasignGenReport> generate(const GenArguments& arguments, const FeasignGenOptions& options) {
   const GenProgress progress(options.examples);
-  return generate_feasign(options, arguments.out, threads_of(arguments), progress.show());
+  return generate_feasign(options, arguments.out, threads_of(arguments.threads), progress.show());
 }
 
 }  // namespace
@@ -80,6 +48,7 @@ int gen_feasign_command(const GenArguments& arguments) {
   for (const FeasignGenReport::Label& label : made.value().labels)
     fmt::print("  {}: {:.4f} are 1, AUC of the hidden truth {:.4f}\n", label.name, label.share,
                label.oracle_auc);
+  fmt::print("a job reads it with\n{}", made.value().yaml);
   return 0;
 }
 

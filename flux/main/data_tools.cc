@@ -40,7 +40,7 @@ Result<Source> find_source(const DataArguments& arguments) {
     out.options = job.data;
     if (patterns.empty())
       for (const PassSpec& pass : job.passes)
-        patterns.insert(patterns.end(), pass.files.begin(), pass.files.end());
+        patterns.insert(patterns.end(), pass.train.begin(), pass.train.end());
   }
   if (patterns.empty()) return invalid("name the files, or a job that does: --job JOB");
   FLUX_ASSIGN_OR_RETURN(out.files, expand_globs(patterns));
@@ -124,7 +124,8 @@ std::string data_section(const RecordSchema& schema, const std::string& format,
   list("labels", schema.labels);
   list("dense", schema.dense);
   if (!schema.slots.empty()) text += "  slots:\n";
-  for (const std::string& slot : schema.slots) text += fmt::format("    - name: {}\n", slot);
+  for (const std::string& slot : schema.slots)
+    text += fmt::format("    - {{name: {}{}}}\n", slot, schema.values ? ", values: true" : "");
   if (schema.weights) text += "  weights: true\n";
   if (schema.groups) text += "  group: sid\n";
   return text;

@@ -1,23 +1,52 @@
 #include "flux/main/evaluate.h"
 
 namespace flux {
+namespace {
 
-Result<MetricReport> evaluate(const SavedModel& model, std::span<const std::string> files,
-                              const Predictor::Sink& sink, const std::atomic<bool>* stop) {
+Result<std::unique_ptr<Dataset>> open_data(const SavedModel& model,
+                                           std::span<const std::string> files,
+                                           const std::atomic<bool>* stop) {
   DataOptions data = model.role.job.data;
   data.shuffle = false;  // predictions come out in the order of the file
   FLUX_ASSIGN_OR_RETURN(const auto paths, expand_globs(files));
   FLUX_ASSIGN_OR_RETURN(const Geometry geometry, Dataset::scan(paths, data, model.threads, stop));
-  FLUX_ASSIGN_OR_RETURN(const auto dataset, Dataset::open(geometry, data));
+  return Dataset::open(geometry, data);
+}
+
+PredictorOptions options_of(const SavedModel& model, uint32_t phase) {
   PredictorOptions options;
-  options.graph = model.role.graph;
-  options.net = {model.precision, data.batch_size};
+  options.graphs = model.role.graphs;
+  options.phase = phase;
+  options.net = {model.precision, model.role.job.data.batch_size};
   options.threads = model.threads;
-  options.sparse_shards = model.server->sparse_shards();
-  options.all_shards = model.server->shard_count();
+  options.shape = model.server->shape();
+  options.slot_groups = model.role.job.slot_groups;
   options.incarnation = model.incarnation;
-  options.stop = stop;
-  return Predictor::run(options, model.server.get(), *dataset, sink);
+  options.slices = slice_slots(model.role.job);
+  return options;
+}
+
+}  // namespace
+
+Result<MetricReport> evaluate(const SavedModel& model, std::span<const std::string> files,
+                              const std::atomic<bool>* stop) {
+  FLUX_ASSIGN_OR_RETURN(const auto dataset, open_data(model, files, stop));
+  MetricReport all;
+  for (uint32_t p = 0; p < model.role.graphs.size(); ++p) {
+    PredictorOptions options = options_of(model, p);
+    options.stop = stop;
+    FLUX_ASSIGN_OR_RETURN(MetricReport one,
+                          Predictor::run(options, model.server.get(), *dataset, {}));
+    if (model.role.graphs.size() == 1) return one;
+    all.add_phase(model.role.job.phases[p].name, std::move(one));
+  }
+  return all;
+}
+
+Result<MetricReport> predict(const SavedModel& model, std::span<const std::string> files,
+                             uint32_t phase, const Predictor::Sink& sink) {
+  FLUX_ASSIGN_OR_RETURN(const auto dataset, open_data(model, files, nullptr));
+  return Predictor::run(options_of(model, phase), model.server.get(), *dataset, sink);
 }
 
 }  // namespace flux

@@ -12,10 +12,11 @@
 
 namespace flux {
 
-// Metrics over `files` (globs); predictions also go to `sink`, in the order of the records, if it
-// is given. kCancelled soon after *stop (if given) turns true.
+// Metrics over `files` (globs), of every phase. kCancelled soon after *stop (if given) turns true.
 Result<MetricReport> evaluate(const SavedModel& model, std::span<const std::string> files,
-                              const Predictor::Sink& sink = {},
                               const std::atomic<bool>* stop = nullptr);
+// Metrics of the network of one phase, whose predictions go to `sink`, in the order of the records.
+Result<MetricReport> predict(const SavedModel& model, std::span<const std::string> files,
+                             uint32_t phase, const Predictor::Sink& sink);
 
 }  // namespace flux

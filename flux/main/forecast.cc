@@ -6,6 +6,7 @@
 
 #include "flux/base/text.h"
 #include "flux/table/sparse_shard.h"
+#include "flux/worker/key_groups.h"
 
 namespace flux {
 namespace {
@@ -38,35 +39,64 @@ uint64_t IdGrowth::at(uint64_t examples_in_all) const {
   return static_cast<uint64_t>(static_cast<double>(ids) * std::pow(more, power()));
 }
 
-Result<IdGrowth> count_ids(const std::string& file, const DataOptions& data) {
-  DataOptions plain = data;
+namespace {
+
+// Counts distinct ids as batches go by.
+class IdCounter {
+ public:
+  explicit IdCounter(uint64_t records) : half_((records + 1) / 2) {}
+  void add(const std::vector<uint64_t>& keys, uint32_t examples) {
+    ids_.insert(keys.begin(), keys.end());
+    growth_.examples += examples;
+    growth_.ids = ids_.size();
+    if (growth_.examples <= half_ || growth_.half_ids == 0) growth_.half_ids = ids_.size();
+  }
+  const IdGrowth& growth() const { return growth_; }
+
+ private:
+  const uint64_t half_;
+  std::unordered_set<uint64_t> ids_;
+  IdGrowth growth_;
+};
+
+}  // namespace
+
+Result<IdCounts> count_ids(const std::string& file, const Job& job) {
+  DataOptions plain = job.data;
   plain.shuffle = false;
   const std::vector<std::string> files = {file};
   FLUX_ASSIGN_OR_RETURN(const Geometry geometry, Dataset::scan(files, plain, 1));
   FLUX_ASSIGN_OR_RETURN(const auto dataset, Dataset::open(geometry, plain));
-  IdGrowth out;
-  std::unordered_set<uint64_t> ids;
+  IdCounter all(geometry.records());
+  std::vector<IdCounter> counters(job.slot_groups.empty() ? 0 : job.key_groups, all);
   Batch batch;
+  std::vector<uint8_t> groups;
   for (uint32_t b = 0; b < geometry.blocks.size(); ++b) {
     FLUX_ASSIGN_OR_RETURN(const auto reader, dataset->open_block(b, 0));
     for (uint32_t j = 0; j < geometry.batches_in(b); ++j) {
       FLUX_RETURN_IF_ERROR(reader->read_batch(j, &batch));
-      ids.insert(batch.keys.begin(), batch.keys.end());
-      out.examples += batch.size;
-      if (out.examples <= (geometry.records() + 1) / 2 || out.half_ids == 0)
-        out.half_ids = ids.size();
+      all.add(batch.keys, batch.size);
+      find_key_groups(batch, job.slot_groups, &groups);
+      for (size_t g = 0; g < counters.size(); ++g) {
+        std::vector<uint64_t> keys;
+        for (size_t i = 0; i < groups.size(); ++i)
+          if (groups[i] == g) keys.push_back(batch.keys[i]);
+        counters[g].add(keys, batch.size);
+      }
     }
   }
-  out.ids = ids.size();
+  IdCounts out;
+  out.all = all.growth();
+  for (const IdCounter& counter : counters) out.groups.push_back(counter.growth());
   return out;
 }
 
-Forecast forecast(const RoleJob& role, size_t files, const Trial& trial, const IdGrowth& ids) {
+Forecast forecast(const RoleJob& role, size_t files, const Trial& trial, const IdCounts& ids) {
   const Job& job = role.job;
   Forecast f;
   f.job = job.name;
   f.passes = job.passes.size();
-  f.repeats = uint64_t{job.epochs} * std::max<size_t>(1, job.phases.size());
+  f.repeats = uint64_t{job.epochs} * role.graphs.size();
   f.examples = trial.train.lines_in_all;
   f.exact_examples = trial.train.whole;
   f.file_bytes = trial.train.file_bytes;
@@ -74,16 +104,18 @@ Forecast forecast(const RoleJob& role, size_t files, const Trial& trial, const I
   f.batches = (f.examples + f.batch - 1) / f.batch;
   const uint64_t in_pass = f.examples / std::max<size_t>(1, f.passes);
   f.blocks = std::max<uint64_t>(files, f.batches / block_batches(in_pass, f.batch));
-  f.ids = ids;
-  const uint64_t keys = ids.at(f.examples);
+  f.ids = ids.all;
   for (const TableOptions& table : job.tables) {
+    const uint64_t keys = ids.of(table).at(f.examples);
     f.rows += keys;
     f.row_bytes += static_cast<uint64_t>(static_cast<double>(keys) * bytes_per_row(table));
   }
-  f.dense_parameters = role.graph->parameter_count();
-  if (const auto rule = make_optimizer(job.dense_optimizer); rule.is_ok())
-    f.dense_bytes =
-        sizeof(float) * (f.dense_parameters + rule.value()->state_size(f.dense_parameters));
+  f.dense_parameters = role.layout.shape.parameters;
+  for (const DenseRange& range : dense_ranges(job, role.graphs))
+    if (const auto rule = make_optimizer(range.optimizer); rule.is_ok())
+      f.dense_bytes += sizeof(float) * (range.size + rule.value()->state_size(range.size));
+  for (size_t p = 0; p < job.phases.size() && job.phases.size() > 1; ++p)
+    f.phases.emplace_back(job.phases[p].name, role.graphs[p]->parameter_count());
   if (job.replicas != 0) f.replicas = job.replicas;
   f.worker_bytes = trial.summary.peak_rss_bytes;
   f.trial_examples = trial.train.lines;
@@ -105,6 +137,8 @@ std::string forecast_text(const Forecast& f) {
       about(f.blocks, false), f.repeats, f.repeats == 1 ? "" : "s");
   out += fmt::format("model   {} dense parameters; about {} rows over all tables\n",
                      with_commas(f.dense_parameters), with_commas(f.rows));
+  for (const auto& [phase, parameters] : f.phases)
+    out += fmt::format("        phase {}: {} dense parameters\n", phase, with_commas(parameters));
   out += fmt::format("        ({} ids in {} examples; their number grows as examples^{:.2f})\n",
                      with_commas(f.ids.ids), with_commas(f.ids.examples), f.ids.power());
   out += fmt::format("memory  one process: about {}\n", human_bytes(server + f.worker_bytes));

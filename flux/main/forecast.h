@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "flux/base/status.h"
 #include "flux/main/job_roles.h"
@@ -21,7 +23,16 @@ struct IdGrowth {
   double power() const;                         // of growth, 0 (no new ids) to 1 (all new)
   uint64_t at(uint64_t examples_in_all) const;  // extrapolated
 };
-Result<IdGrowth> count_ids(const std::string& file, const DataOptions& data);
+struct IdCounts {
+  IdGrowth all;
+  std::vector<IdGrowth> groups;  // by group of keys, where there are several
+
+  // Of the keys that have rows in a table.
+  const IdGrowth& of(const TableOptions& table) const {
+    return table.group == 0 ? all : groups[table.group - 1];
+  }
+};
+Result<IdCounts> count_ids(const std::string& file, const Job& job);
 
 struct Forecast {
   std::string job;
@@ -35,14 +46,15 @@ struct Forecast {
   uint64_t rows = 0;  // over all tables
   uint64_t row_bytes = 0, dense_bytes = 0;
   uint64_t dense_parameters = 0;
-  uint32_t replicas = 2;  // of a cluster
+  std::vector<std::pair<std::string, uint64_t>> phases;  // of several: name, dense parameters
+  uint32_t replicas = 2;                                 // of a cluster
   uint64_t worker_bytes = 0;
   uint64_t trial_examples = 0;
   double examples_per_s = 0;
   uint32_t threads = 0;
 };
 
-Forecast forecast(const RoleJob& role, size_t files, const Trial& trial, const IdGrowth& ids);
+Forecast forecast(const RoleJob& role, size_t files, const Trial& trial, const IdCounts& ids);
 std::string forecast_text(const Forecast& forecast);
 
 }  // namespace flux

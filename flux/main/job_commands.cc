@@ -72,16 +72,27 @@ std::string metrics_text(const MetricReport& report) {
   return values != nullptr ? metric_line(*values) : "nothing evaluated";
 }
 
+// By name; none said: the first.
+Result<uint32_t> find_phase(const Job& job, const std::string& name) {
+  const std::vector<std::string> names = phase_names(job);
+  if (name.empty()) return 0U;
+  for (uint32_t p = 0; p < names.size(); ++p)
+    if (names[p] == name) return p;
+  return invalid("--phase {}: the job has no such phase{}; phases: {}", name,
+                 did_you_mean(name, names), join(names, ", "));
+}
+
 Status predict(const PredictArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const Job job, load_checked_job(arguments.job));
   const std::vector<std::string>& input = arguments.input.empty() ? job.test : arguments.input;
   if (input.empty()) return invalid("nothing to predict: give --input FILE or data.test");
   if (is_folder(arguments.out)) return invalid("--out {}: it is a folder", arguments.out);
   FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job));
-  PredictionFile file(arguments.out, model->role.graph->heads().size());
+  FLUX_ASSIGN_OR_RETURN(const uint32_t phase, find_phase(job, arguments.phase));
+  PredictionFile file(arguments.out, model->role.graphs[phase]->heads().size());
   FLUX_RETURN_IF_ERROR(file.status());
-  const auto metrics =
-      evaluate(*model, input, [&](std::span<const float> values) { return file.write(values); });
+  const auto metrics = predict(*model, input, phase,
+                               [&](std::span<const float> values) { return file.write(values); });
   FLUX_RETURN_IF_ERROR(file.finish(metrics.status()));
   if (arguments.out != "-")
     fmt::print("{} predictions in {}; {}\n", with_commas(metrics.value().examples), arguments.out,
@@ -113,9 +124,14 @@ int report(const Status& status) {
 int check_command(const JobArguments& arguments) {
   const auto job = load_checked_job(arguments);
   if (!job.is_ok()) return report(job.status());
-  const auto graph = build_graph(job.value(), features_of(job.value().data));
-  if (!graph.is_ok()) return report(graph.status());
-  fmt::print("{}: good\n{}", arguments.job, graph.value()->to_text());
+  const auto graphs = build_graphs(job.value(), features_of(job.value().data));
+  if (!graphs.is_ok()) return report(graphs.status());
+  fmt::print("{}: good\n", arguments.job);
+  const std::vector<std::string> names = phase_names(job.value());
+  for (size_t p = 0; p < names.size(); ++p) {
+    if (names.size() > 1) fmt::print("phase {}:\n", names[p]);
+    fmt::print("{}", graphs.value()[p]->to_text());
+  }
   return 0;
 }
 
@@ -168,7 +184,8 @@ int end_of_run(const Result<Summary>& summary, const std::string& file, bool jso
                summary.value().accounting.lost, summary.value().accounting.doubled);
     return 1;
   }
-  return summary.value().state == "complete" ? 0 : 130;
+  const bool meant = summary.value().state == "complete" || !summary.value().stopped_by.empty();
+  return meant ? 0 : 130;
 }
 
 int eval_command(const EvalArguments& arguments) {
@@ -188,8 +205,8 @@ int eval_command(const EvalArguments& arguments) {
   fmt::print("{} examples · {} · model {}\n", with_commas(metrics.value().examples),
              metrics_text(metrics.value()), model.value()->path);
   for (const MetricReport::Row& row : metrics.value().rows)
-    if (!row.key.slice.empty() || !row.key.head.empty())
-      fmt::print("{} {}: {}\n", row.key.head, row.key.slice, metric_line(row.values));
+    if (const std::string name = to_string(row.key); !name.empty())
+      fmt::print("{}: {}\n", name, metric_line(row.values));
   return 0;
 }
 

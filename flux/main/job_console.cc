@@ -42,15 +42,21 @@ void JobConsole::warn(const Status& status) {
 }
 
 void JobConsole::tell_new_rows() {
+  const bool news = rows_told_ < curve_.rows().size();
+  const MetricReport seen = news && progressive_ ? progressive_() : MetricReport();
+  const bool parts = seen.rows.size() > 1;  // phases, heads or slices
   for (; rows_told_ < curve_.rows().size(); ++rows_told_) {
     const CurveRow& row = curve_.rows()[rows_told_];
-    warn(record_.row(row));
-    events_.emit("progress", {{"examples", row.examples},
-                              {"total", total_},
-                              {"loss_since", row.loss_since},
-                              {"loss_average", row.loss_average},
-                              {"auc", row.auc},
-                              {"examples_per_s", row.examples_per_s}});
+    const bool last = rows_told_ + 1 == curve_.rows().size();
+    warn(record_.row(row, parts && last ? seen : MetricReport()));
+    nlohmann::ordered_json event = {{"examples", row.examples},
+                                    {"total", total_},
+                                    {"loss_since", row.loss_since},
+                                    {"loss_average", row.loss_average},
+                                    {"auc", row.auc},
+                                    {"examples_per_s", row.examples_per_s}};
+    if (parts && last) event["heads"] = metrics_json(seen)["heads"];
+    events_.emit("progress", event);
   }
 }
 
@@ -147,14 +153,23 @@ Summary JobConsole::summarize() const {
   s.test = o.test;
   s.train_auc = o.last.train_auc;
   s.train_logloss = o.last.train_logloss;
+  s.progressive = o.progressive;
   const bool all_closed =
       std::none_of(o.passes.begin(), o.passes.end(),
                    [](const ClosedPass& p) { return p.name == "open" && p.geometry == 0; }) &&
       o.passes.size() == options_.passes;
-  s.accounting =
-      account(o.totals, o.passes, options_.slots, options_.key_per_example && all_closed, o.partly);
+  CountedModel counted = options_.counted;
+  counted.key_per_example = counted.key_per_example && all_closed;
+  s.accounting = account(o.totals, o.passes, o.open, counted);
+  const size_t phases = options_.phases.size();
+  const auto by_phase = account_phases(o.totals, o.passes, o.open, phases);
+  for (size_t p = 0; p < phases && phases > 1; ++p)
+    s.phases.push_back({options_.phases[p], by_phase[p]});
   s.rows = o.rows;
   s.resumed_from = o.resumed_from;
+  s.stopped_by = o.stopped_by;
+  s.untrained = o.untrained;
+  s.best = o.best;
   s.precision = options_.precision;
   s.threads = options_.threads;
   s.mode = options_.mode;
@@ -190,6 +205,16 @@ Status JobConsole::write_files(const Summary& s) const {
   return write_file_atomic(in_output("curve.svg"), curve_.to_svg(options_.job, s.auc.value_or(0)));
 }
 
+// Heads, phases and slices, a line each; nothing if there is only one.
+void JobConsole::print_parts(const char* what, const MetricReport& report) {
+  if (report.rows.size() < 2) return;
+  for (const MetricReport::Row& row : report.rows) {
+    const std::string name = to_string(row.key);
+    say(fmt::format("{} {}: {} examples · {}", what, name.empty() ? "all" : name,
+                    with_commas(row.values.examples), metric_line(row.values)));
+  }
+}
+
 void JobConsole::print_end(const Summary& s) {
   const std::vector<int64_t>& stages = outcome_->sum.stage_ns;
   int64_t total = 0;
@@ -199,11 +224,22 @@ void JobConsole::print_end(const Summary& s) {
     line += fmt::format("{}{} {:.1f}%", i > 0 ? ", " : "", stage_name(static_cast<Stage>(i)),
                         100.0 * static_cast<double>(stages[i]) / static_cast<double>(total));
   if (!line.empty()) say("time by stage: " + line);
+  print_parts("while training", s.progressive);
+  if (s.test) print_parts("test", *s.test);
+  for (const PhaseSummary& phase : s.phases)
+    say(fmt::format("phase {}: {}", phase.name, accounting_line(phase.accounting)));
   say(accounting_line(s));
   if (!outcome_->model.empty())
     say(fmt::format("model: {} ({} rows)\nreport: {}", outcome_->model, with_commas(s.rows),
                     in_output("report.html")));
-  if (s.state == "stopped") say(fmt::format("stopped; to go on: {}", options_.resume_command));
+  if (!s.best.empty()) say("best checkpoint: " + s.best);
+  if (!s.stopped_by.empty()) {
+    say(fmt::format("stopped by {}; {} examples of the open pass were left", s.stopped_by,
+                    with_commas(s.untrained)));
+    events_.emit("stopped", {{"by", s.stopped_by}, {"untrained", s.untrained}, {"best", s.best}});
+  } else if (s.state == "stopped") {
+    say(fmt::format("stopped; to go on: {}", options_.resume_command));
+  }
 }
 
 }  // namespace flux

@@ -23,9 +23,9 @@ struct JobConsoleOptions {
   bool terminal = false;
   std::string output;  // folder
   std::string job;
-  uint32_t slots = 0;
-  size_t passes = 0;  // of the job
-  bool key_per_example = false;
+  CountedModel counted;
+  std::vector<std::string> phases;  // names; one: it is not named
+  size_t passes = 0;                // of the job
   std::string precision;
   uint32_t threads = 0;  // of the one process; a cluster has those of its workers
   bool embedded = true;
@@ -40,7 +40,10 @@ class JobConsole final : public JobEvents {
  public:
   explicit JobConsole(JobConsoleOptions options);
   // Before the JobMaster starts: where snapshots come from.
-  void watch(std::function<JobStatus()> snapshot) { snapshot_ = std::move(snapshot); }
+  void watch(std::function<JobStatus()> snapshot, std::function<MetricReport()> progressive) {
+    snapshot_ = std::move(snapshot);
+    progressive_ = std::move(progressive);
+  }
   // Call about ten times a second: prints what is due.
   void tick();
 
@@ -60,6 +63,7 @@ class JobConsole final : public JobEvents {
   Summary summarize() const;
   std::vector<RoleCost> roles() const;
   void print_end(const Summary& summary);
+  void print_parts(const char* what, const MetricReport& report);
   Status write_files(const Summary& summary) const;
   void tell_new_rows();
   void warn(const Status& status);
@@ -68,6 +72,7 @@ class JobConsole final : public JobEvents {
   const JobConsoleOptions options_;
   const TimeNs start_;
   std::function<JobStatus()> snapshot_;
+  std::function<MetricReport()> progressive_;
   Curve curve_;
   ProgressView view_;
   RunRecord record_;

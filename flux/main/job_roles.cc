@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "flux/base/text.h"
+#include "flux/data/feature_check.h"
 
 namespace flux {
 namespace {
@@ -15,7 +16,7 @@ constexpr uint32_t kDefaultShards = 256;
 
 Status order_tables(RoleJob* role) {
   std::vector<TableOptions> ordered;
-  for (const std::string& name : role->graph->tables())
+  for (const std::string& name : role->layout.tables)
     for (const TableOptions& table : role->job.tables)
       if (table.name == name) ordered.push_back(table);
   for (const TableOptions& table : role->job.tables)
@@ -24,6 +25,9 @@ Status order_tables(RoleJob* role) {
       return invalid("{}: table '{}' is not used by any layer; remove it or use it", role->job.path,
                      table.name);
   role->job.tables = std::move(ordered);
+  role->layout.shape.groups = role->job.key_groups;
+  for (const TableOptions& table : role->job.tables)
+    if (role->job.key_groups > 1) role->layout.shape.table_groups.push_back(table.group);
   return Status::ok();
 }
 
@@ -89,13 +93,23 @@ Result<Job> parse_spec(const JobSpec& spec) {
   return parse_job(spec.path, spec.text, overrides);
 }
 
+std::vector<float> RoleJob::initial_parameters() const {
+  std::vector<float> all;
+  for (const auto& graph : graphs) {
+    const std::vector<float> own = graph->initial_parameters(job.seed);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
 Result<RoleJob> open_role_job(Job job) {
   RoleJob role;
   role.job = std::move(job);
-  FLUX_ASSIGN_OR_RETURN(role.graph, build_graph(role.job, features_of(role.job.data)));
-  FLUX_RETURN_IF_ERROR(order_tables(&role));
+  FLUX_ASSIGN_OR_RETURN(role.graphs, build_graphs(role.job, features_of(role.job.data)));
   role.sparse_shards = role.job.shards == 0 ? kDefaultShards : role.job.shards;
-  role.all_shards = role.sparse_shards + dense_shard_count(role.graph->parameter_count());
+  role.layout = model_layout(graphs_of(role.graphs), role.sparse_shards);
+  FLUX_RETURN_IF_ERROR(order_tables(&role));
+  role.all_shards = role.layout.shape.all_shards();
   return role;
 }
 
@@ -107,6 +121,9 @@ Result<RoleJob> open_role_job(const JobSpec& spec) {
 Status absolute_paths(Job* job) {
   if (!job->output.empty()) {
     FLUX_ASSIGN_OR_RETURN(job->output, absolute(job->output));
+  }
+  if (!job->data.vocabulary.empty()) {
+    FLUX_ASSIGN_OR_RETURN(job->data.vocabulary, absolute(job->data.vocabulary));
   }
   FLUX_RETURN_IF_ERROR(absolute_all(&job->test));
   for (PassSpec& pass : job->passes) FLUX_RETURN_IF_ERROR(absolute_all(&pass.train));
@@ -121,8 +138,9 @@ std::map<std::string, std::string> describe_model(const RoleJob& role) {
   model["data.format"] = job.data.format;
   model["data.dense_transform"] = job.data.dense_transform;
   model["data.key_per_example"] = job.data.key_per_example ? "true" : "false";
+  for (const auto& [name, text] : describe_features(job.data)) model["data." + name] = text;
   model["dense_optimizer.rule"] = job.dense_optimizer.rule;
-  const std::vector<DenseRange> ranges = dense_ranges(job, *role.graph);
+  const std::vector<DenseRange> ranges = dense_ranges(job, role.graphs);
   const bool one_rule = std::all_of(ranges.begin(), ranges.end(), [&](const DenseRange& range) {
     return range.optimizer.rule == ranges[0].optimizer.rule && range.lr_scale == ranges[0].lr_scale;
   });
@@ -133,11 +151,22 @@ std::map<std::string, std::string> describe_model(const RoleJob& role) {
     model[prefix + "init"] = table.init;
     model[prefix + "init_scale"] = fmt::format("{}", table.init_scale);
     model[prefix + "optimizer.rule"] = table.optimizer.rule;
+    if (!table.slots.empty()) model[prefix + "slots"] = join(table.slots, ",");
   }
-  const std::vector<std::string> lines = split(role.graph->to_text(), '\n');
-  for (size_t i = 0; i < lines.size(); ++i)
-    if (!lines[i].empty()) model[fmt::format("model.{:03}", i)] = lines[i];
+  for (size_t g = 0; g < role.graphs.size(); ++g) {
+    const std::string prefix =
+        job.phases.size() < 2 ? "model" : fmt::format("phases.{}.{}", g, job.phases[g].name);
+    const std::vector<std::string> lines = split(role.graphs[g]->to_text(), '\n');
+    for (size_t i = 0; i < lines.size(); ++i)
+      if (!lines[i].empty()) model[fmt::format("{}.{:03}", prefix, i)] = lines[i];
+  }
   return model;
+}
+
+std::vector<SliceSlot> slice_slots(const Job& job) {
+  std::vector<SliceSlot> slots;
+  for (const std::string& name : job.data.slices) slots.push_back({name, job.slice_values});
+  return slots;
 }
 
 uint32_t worker_threads(const Job& job, int wish) {
@@ -163,7 +192,8 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   plan.all_shards = role.all_shards;
   for (const PassSpec& pass : job.passes) plan.passes.push_back(pass.name);
   plan.schedule = {static_cast<uint32_t>(job.passes.size()),
-                   static_cast<uint16_t>(job.phases.size()), static_cast<uint16_t>(job.epochs)};
+                   static_cast<uint16_t>(role.graphs.size()), static_cast<uint16_t>(job.epochs)};
+  plan.phases = phase_names(job);
   plan.mode = job.mode;
   plan.deterministic = job.deterministic;
   plan.checkpoint_every_s = job.checkpoint_every_s;
@@ -171,8 +201,16 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   plan.key_per_example = job.data.key_per_example;
   plan.skip_limit = job.skip_limit;
   plan.lr = job.on_workers_change;
+  plan.stop = job.stop;
+  plan.slice_values = job.slice_values;
   const Features features = features_of(job.data);
-  plan.slots = features.many_keys ? 0 : features.slots;
+  // Where rows cannot tell how many examples they saw, dense shards do.
+  plan.slots = features.many_keys || job.key_groups > 1 ? 0 : features.slots;
+  const std::vector<PhaseShape>& phases = role.layout.shape.phases;
+  if (!phases.empty())
+    plan.counted_phases = static_cast<uint32_t>(std::count_if(
+        phases.begin(), phases.end(),
+        [](const PhaseShape& phase) { return !phase.dims.empty() && phase.dims[0] > 0; }));
   plan.has_test = !job.test.empty();
   const auto shared = std::make_shared<const Job>(job);
   // Before anything is removed or trained for hours: a mistyped file name.
@@ -213,9 +251,11 @@ Result<ServerOptions> server_options(const RoleJob& role, uint64_t incarnation, 
   ServerOptions options;
   options.shards = role.sparse_shards;
   options.tables = role.job.tables;
+  options.groups = role.job.key_groups;
   options.dense_optimizer = role.job.dense_optimizer;
-  options.dense_ranges = dense_ranges(role.job, *role.graph);
-  options.parameters = role.graph->parameter_count();
+  options.dense_ranges = dense_ranges(role.job, role.graphs);
+  options.parameters = role.layout.shape.parameters;
+  options.phases = role.layout.shape.phases;
   options.incarnation = incarnation;
   options.epoch = epoch;
   options.file_threads = kFileThreads;
@@ -232,7 +272,7 @@ Result<std::shared_ptr<Server>> make_server(const OpenJob& open, const ServerLin
   options.reach = links.reach;
   options.log = links.log;
   FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options));
-  server->init_dense(role.graph->initial_parameters(role.job.seed));
+  server->init_dense(role.initial_parameters());
   return server;
 }
 

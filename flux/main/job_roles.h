@@ -20,17 +20,22 @@
 #include "flux/base/status.h"
 #include "flux/coordinator/job_plan.h"
 #include "flux/job/job.h"
+#include "flux/metrics/slices.h"
 #include "flux/nn/net.h"
 #include "flux/server/server.h"
+#include "flux/worker/model_layout.h"
 
 namespace flux {
 
 // A job and what follows from it alone, the same on every machine.
 struct RoleJob {
-  Job job;  // tables in the order in which the graph, and so every request, names them
-  std::shared_ptr<const Graph> graph;
+  Job job;             // tables in the order of the layout, and so of every request
+  Graphs graphs;       // by phase
+  ModelLayout layout;  // of all of them in one model
   uint32_t sparse_shards = 0;
   uint32_t all_shards = 0;  // dense ones included
+
+  std::vector<float> initial_parameters() const;  // of the flat dense vector
 };
 
 // The file as it travels; `sets` are "field=value" of the command line.
@@ -44,6 +49,8 @@ Status absolute_paths(Job* job);
 
 // What must agree before rows mean the same (Manifest::model). Learning rates may change.
 std::map<std::string, std::string> describe_model(const RoleJob& role);
+// Slots by which its metrics are told apart.
+std::vector<SliceSlot> slice_slots(const Job& job);
 // Trainer threads of a worker on this machine: 1 if deterministic, else `wish`, else the job's,
 // else one per core. -1 is no wish.
 uint32_t worker_threads(const Job& job, int wish);

@@ -29,7 +29,7 @@ TEST(JobRoles, TheSpecMakesTheSameModelAsTheFile) {
   EXPECT_EQ(role.value().all_shards, straight.value().all_shards);
   auto whole = Server::create(server_options(straight.value(), 7, {1, 1}).value());
   ASSERT_TRUE(whole.is_ok());
-  whole.value()->init_dense(straight.value().graph->initial_parameters(job.value().seed));
+  whole.value()->init_dense(straight.value().initial_parameters());
 
   OpenJob open;
   open.job = spec.value();

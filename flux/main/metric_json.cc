@@ -10,6 +10,7 @@ using Json = nlohmann::ordered_json;
 Json values_json(const MetricReport::Row& row) {
   const MetricValues& values = row.values;
   Json out;
+  if (!row.key.phase.empty()) out["phase"] = row.key.phase;
   out["head"] = row.key.head;
   out["slice"] = row.key.slice;
   out["examples"] = values.examples;

@@ -35,9 +35,10 @@ class EmbeddedRun {
     FLUX_ASSIGN_OR_RETURN(precision_, choose_precision(job.precision));
     threads_ = worker_threads(job, -1);
     FLUX_RETURN_IF_ERROR(make_master());
-    console_->say(fmt::format("job {}: {} tables, {} dense parameters, {} threads, {}", job.name,
-                              job.tables.size(), with_commas(role_.graph->parameter_count()),
-                              threads_, precision_name(precision_)));
+    console_->say(fmt::format("job {}: {}, {}, {}, {}", job.name,
+                              counted(job.tables.size(), "table"),
+                              counted(role_.layout.shape.parameters, "dense parameter"),
+                              counted(threads_, "thread"), precision_name(precision_)));
     master_->start();
     ServerJoin server;
     server.name = "server-0";
@@ -67,7 +68,7 @@ class EmbeddedRun {
       options.places = open.places;
       options.self = open.self;
       FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options));
-      server->init_dense(role_.graph->initial_parameters(role_.job.seed));
+      server->init_dense(role_.initial_parameters());
       return server;
     };
   }
@@ -79,9 +80,9 @@ class EmbeddedRun {
     console.terminal = options_.terminal;
     console.output = job.output;
     console.job = job.name;
-    console.slots = plan.slots;
+    console.counted = {plan.slots, plan.key_per_example, role_.layout.shape.phases};
+    console.phases = plan.phases;
     console.passes = plan.passes.size();
-    console.key_per_example = plan.key_per_example;
     console.precision = precision_name(precision_);
     console.threads = threads_;
     console.mode = job.mode;
@@ -102,7 +103,8 @@ class EmbeddedRun {
           return std::make_shared<LocalAdmin>(&jobs_, &server_offload_);
         },
         console_.get());
-    console_->watch([this] { return master_->status(); });
+    console_->watch([this] { return master_->status(); },
+                    [this] { return master_->progressive(); });
     return Status::ok();
   }
 

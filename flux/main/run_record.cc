@@ -10,20 +10,18 @@ namespace {
 using Scalars = std::vector<std::pair<std::string, double>>;
 
 // "held-out/auc" for the only head, "held-out/buy/slot=3/auc" for others.
-std::string tag(const MetricKey& key, const std::string& metric) {
-  std::string out = "held-out/";
-  for (const std::string& part : {key.head, key.slice})
-    if (!part.empty()) out += part + "/";
-  return out + metric;
+std::string tag(const std::string& group, const MetricKey& key, const std::string& metric) {
+  const std::string name = to_string(key);
+  return group + "/" + (name.empty() ? "" : name + "/") + metric;
 }
 
-void add_values(const MetricReport::Row& row, Scalars* out) {
+void add_values(const std::string& group, const MetricReport::Row& row, Scalars* out) {
   for (const MetricField& field : metric_fields())
     if (row.values.*field.value)
-      out->emplace_back(tag(row.key, field.name), *(row.values.*field.value));
+      out->emplace_back(tag(group, row.key, field.name), *(row.values.*field.value));
   for (const AtK& at : row.values.at) {
-    out->emplace_back(tag(row.key, fmt::format("precision@{}", at.k)), at.precision);
-    out->emplace_back(tag(row.key, fmt::format("recall@{}", at.k)), at.recall);
+    out->emplace_back(tag(group, row.key, fmt::format("precision@{}", at.k)), at.precision);
+    out->emplace_back(tag(group, row.key, fmt::format("recall@{}", at.k)), at.recall);
   }
 }
 
@@ -42,6 +40,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Summary& s) {
           {"precision", s.precision},
           {"mode", s.mode},
           {"wire", s.wire},
+          {"stopped by", s.stopped_by.empty() ? "nothing" : s.stopped_by},
+          {"examples left", with_commas(s.untrained)},
+          {"best checkpoint", s.best.empty() ? "not asked for" : s.best},
           {"resumed from", s.resumed_from.empty() ? "nothing: a fresh start" : s.resumed_from},
           {"model hash", fmt::format("{:016x}", s.model_hash)}};
 }
@@ -55,21 +56,21 @@ Status RunRecord::begin(uint64_t examples) {
   return Status::ok();
 }
 
-Status RunRecord::row(const CurveRow& row) {
+Status RunRecord::row(const CurveRow& row, const MetricReport& seen) {
   if (!events_) return Status::ok();
-  return events_->add({wall_clock_s(),
-                       row.examples,
-                       {{"train/loss", row.loss_since},
-                        {"train/loss_average", row.loss_average},
-                        {"train/progressive_auc", row.auc},
-                        {"train/examples_per_s", row.examples_per_s}}});
+  Scalars values = {{"train/loss", row.loss_since},
+                    {"train/loss_average", row.loss_average},
+                    {"train/progressive_auc", row.auc},
+                    {"train/examples_per_s", row.examples_per_s}};
+  for (const MetricReport::Row& part : seen.rows) add_values("progressive", part, &values);
+  return events_->add({wall_clock_s(), row.examples, std::move(values)});
 }
 
 Status RunRecord::tested(const std::string& pass, uint64_t examples, const MetricReport& report) {
   tests_.push_back({pass, examples, report});
   if (!events_) return Status::ok();
   Scalars values = {{"held-out/loss", report.loss}};
-  for (const MetricReport::Row& row : report.rows) add_values(row, &values);
+  for (const MetricReport::Row& row : report.rows) add_values("held-out", row, &values);
   return events_->add({wall_clock_s(), examples, std::move(values)});
 }
 
@@ -80,6 +81,7 @@ Status RunRecord::write_report(const Summary& summary, const std::vector<CurveRo
   report.facts = facts_of(summary);
   report.curve = curve;
   report.tests = tests_;
+  if (summary.progressive.rows.size() > 1) report.progressive = summary.progressive;
   return write_file_atomic(join_path(output_, "report.html"), html_report(report));
 }
 

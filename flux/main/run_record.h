@@ -21,7 +21,8 @@ class RunRecord {
   explicit RunRecord(std::string output) : output_(std::move(output)) {}
   // Training begins, or goes on, after this many examples of the job.
   Status begin(uint64_t examples);
-  Status row(const CurveRow& row);
+  // `seen`: what was seen while training, by phase, head and slice; may be empty.
+  Status row(const CurveRow& row, const MetricReport& seen);
   Status tested(const std::string& pass, uint64_t examples, const MetricReport& report);
   Status write_report(const Summary& summary, const std::vector<CurveRow>& curve) const;
 

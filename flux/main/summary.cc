@@ -8,6 +8,24 @@
 
 namespace flux {
 
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+uint64_t applied_once(const Accounting& a) {
+  return a.applied - std::min(a.applied, a.doubled);
+}
+
+Json accounting_json(const Accounting& a) {
+  return {{"expected", a.expected},
+          {"applied_once", applied_once(a)},
+          {"lost", a.lost},
+          {"doubled", a.doubled},
+          {"skipped", a.skipped}};
+}
+
+}  // namespace
+
 std::string summary_json(const Summary& s) {
   nlohmann::ordered_json j;
   j["job"] = s.job;
@@ -20,15 +38,21 @@ std::string summary_json(const Summary& s) {
   j["logloss"] = s.logloss ? nlohmann::ordered_json(*s.logloss) : nullptr;
   j["train_auc"] = s.train_auc;
   j["train_logloss"] = s.train_logloss;
-  j["expected"] = s.accounting.expected;
-  j["applied_once"] = s.accounting.applied - std::min(s.accounting.applied, s.accounting.doubled);
-  j["lost"] = s.accounting.lost;
-  j["doubled"] = s.accounting.doubled;
-  j["skipped"] = s.accounting.skipped;
+  j["train"] = metrics_json(s.progressive);
+  j.update(accounting_json(s.accounting));
+  j["phases"] = Json::array();
+  for (const PhaseSummary& phase : s.phases) {
+    Json one = {{"name", phase.name}};
+    one.update(accounting_json(phase.accounting));
+    j["phases"].push_back(std::move(one));
+  }
   j["rows"] = s.rows;
   j["peak_rss_bytes"] = s.peak_rss_bytes;
   j["resumed_from"] = s.resumed_from.empty() ? nlohmann::ordered_json(nullptr)
                                              : nlohmann::ordered_json(s.resumed_from);
+  j["stopped_by"] = s.stopped_by.empty() ? Json(nullptr) : Json(s.stopped_by);
+  j["untrained"] = s.untrained;
+  j["best"] = s.best.empty() ? Json(nullptr) : Json(s.best);
   j["precision"] = s.precision;
   j["threads"] = s.threads;
   j["mode"] = s.mode;
@@ -46,12 +70,14 @@ std::string summary_json(const Summary& s) {
   return j.dump(2) + "\n";
 }
 
+std::string accounting_line(const Accounting& a) {
+  return fmt::format("examples {}/{} applied once · skipped {} · lost {} · doubled {}",
+                     with_commas(applied_once(a)), with_commas(a.expected), with_commas(a.skipped),
+                     with_commas(a.lost), with_commas(a.doubled));
+}
+
 std::string accounting_line(const Summary& s) {
-  const Accounting& a = s.accounting;
-  std::string line =
-      fmt::format("examples {}/{} applied once · skipped {} · lost {} · doubled {}",
-                  with_commas(a.applied - std::min(a.applied, a.doubled)), with_commas(a.expected),
-                  with_commas(a.skipped), with_commas(a.lost), with_commas(a.doubled));
+  std::string line = accounting_line(s.accounting);
   if (s.auc) line += fmt::format(" · test AUC {:.5f}", *s.auc);
   if (s.examples > 0)
     line += fmt::format(" · {} examples/s", with_commas(static_cast<uint64_t>(s.examples_per_s)));

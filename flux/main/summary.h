@@ -22,6 +22,12 @@ struct RoleCost {
   uint64_t bytes_in = 0, bytes_out = 0;  // to and from other roles
 };
 
+// One phase of a job with several.
+struct PhaseSummary {
+  std::string name;
+  Accounting accounting;
+};
+
 struct Summary {
   std::string job;
   std::string state;          // "complete" or "stopped"
@@ -32,10 +38,15 @@ struct Summary {
   std::optional<double> auc, logloss;         // on the test data, if any
   std::optional<MetricReport> test;           // everything else about it
   double train_auc = 0.5, train_logloss = 0;  // progressive
+  MetricReport progressive;                   // the same by phase, head and slice
   Accounting accounting;                      // over the whole life of the model
+  std::vector<PhaseSummary> phases;           // of a job with several
   uint64_t rows = 0;
   uint64_t peak_rss_bytes = 0;
   std::string resumed_from;  // path of a checkpoint; empty: started fresh
+  std::string stopped_by;    // the condition of the job file that ended it; may be empty
+  uint64_t untrained = 0;    // examples of the open pass that were left, repeats counted
+  std::string best;          // the checkpoint that a stop condition found best; may be empty
   std::string precision;
   uint32_t threads = 0;
   std::string mode = "async";
@@ -47,6 +58,7 @@ struct Summary {
 std::string summary_json(const Summary& summary);
 // "examples 1,000,000 applied once · skipped 0 · lost 0 · doubled 0 · AUC 0.77921 · 68,120 ex/s"
 std::string accounting_line(const Summary& summary);
+std::string accounting_line(const Accounting& accounting);  // the first four figures
 uint64_t peak_rss_bytes();
 double process_cpu_s();
 

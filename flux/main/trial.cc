@@ -51,7 +51,8 @@ Result<Trial> run_trial(const Job& job, uint64_t batches, const std::atomic<bool
   small.output = join_path(trial.folder->path(), "out");
   small.passes = {{"trial", {trial.text}}};
   small.epochs = 1;
-  trial.repeats = std::max<size_t>(1, job.phases.size());
+  small.stop = {};
+  trial.repeats = phase_names(job).size();
   small.test = {trial.text};
   trial.own_test = !job.test.empty();
   if (trial.own_test) {
@@ -68,7 +69,7 @@ Result<Trial> run_trial(const Job& job, uint64_t batches, const std::atomic<bool
   FLUX_ASSIGN_OR_RETURN(trial.summary, run_job(small, options));
   if (trial.summary.state != "complete") return error(Code::kCancelled, "stopped during the trial");
   FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(small));
-  FLUX_ASSIGN_OR_RETURN(trial.read_back, evaluate(*model, small.test, {}, stop));
+  FLUX_ASSIGN_OR_RETURN(trial.read_back, evaluate(*model, small.test, stop));
   return trial;
 }
 

@@ -164,7 +164,7 @@ class WorkerProcess {
     for (uint32_t i = 0; i < lanes.size(); ++i) {
       auto* loop = static_cast<IoLoop*>(lanes[i]);  // made so in run()
       setup.lanes[i].executor = loop;
-      setup.lanes[i].reach = reach(loop, i, model_shape(role), wire);
+      setup.lanes[i].reach = reach(loop, i, role.layout.shape, wire);
     }
     if (!caller_.chaos.empty()) be_impatient(&setup);
     if (arguments_.in_flight > 0) hold_less(&setup, arguments_.in_flight);

@@ -6,14 +6,6 @@
 
 namespace flux {
 
-ModelShape model_shape(const RoleJob& role) {
-  ModelShape shape;
-  shape.sparse_shards = role.sparse_shards;
-  for (const TableOptions& table : role.job.tables) shape.dims.push_back(table.dim);
-  shape.parameters = role.graph->parameter_count();
-  return shape;
-}
-
 Result<WireValue> wire_value(const std::string& name) {
   if (name == "fp32") return WireValue::kFp32;
   if (name == "fp16") return WireValue::kFp16;
@@ -26,22 +18,25 @@ Result<WorkerSetup> make_worker_setup(const RoleJob& role, const JoinReply& repl
   if (job.deterministic && lanes != 1)
     return invalid("the job is deterministic: start this worker with --threads 1");
   FLUX_ASSIGN_OR_RETURN(const Precision precision, choose_precision(job.precision));
-  const ModelShape shape = model_shape(role);
   WorkerSetup setup;
   setup.mode = job.mode;
   setup.deterministic = job.deterministic;
   setup.lr_schedule = LrSchedule(job.lr_schedule);
   setup.lane.pull_ahead = job.deterministic ? 0 : job.pull_ahead;
   setup.lane.batch_max = job.data.batch_size;
+  setup.lane.slices = slice_slots(job);
+  if (job.phases.size() > 1) setup.lane.phases = phase_names(job);
   setup.lane.client.incarnation = reply.incarnation;
-  setup.lane.client.sparse_shards = shape.sparse_shards;
-  setup.lane.client.dims = shape.dims;
-  setup.lane.client.parameters = shape.parameters;
+  setup.lane.client.shape = role.layout.shape;
+  setup.lane.slot_groups = job.slot_groups;
   setup.lane.client.session.pushes_max = job.push_in_flight;
   for (uint32_t i = 0; i < lanes; ++i) {
-    FLUX_ASSIGN_OR_RETURN(auto net,
-                          Net::compile(role.graph, NetOptions{precision, job.data.batch_size}));
-    setup.lanes.push_back({nullptr, std::move(net), {}});
+    LaneSetup& lane = setup.lanes.emplace_back();
+    for (const auto& graph : role.graphs) {
+      FLUX_ASSIGN_OR_RETURN(auto net,
+                            Net::compile(graph, NetOptions{precision, job.data.batch_size}));
+      lane.nets.push_back(std::move(net));
+    }
   }
   setup.open_dataset =
       [data = job.data](const Geometry& cut) -> Result<std::shared_ptr<const Dataset>> {

@@ -16,7 +16,6 @@
 
 namespace flux {
 
-ModelShape model_shape(const RoleJob& role);
 // "fp32", "fp16" or "bf16" of a job file.
 Result<WireValue> wire_value(const std::string& name);
 // Lanes with their nets; executors, servers and cost are left to the caller.

@@ -25,6 +25,7 @@ struct MetricOptions {
   uint64_t records_max = 1U << 24;
   std::vector<uint32_t> at = {1, 5, 10};  // k of precision and recall
   uint32_t calibration_bins = 20;
+  uint32_t slice_values = 16;  // of each slot; the rest is one slice, see metrics/slices.h
 };
 
 class MetricAccumulator {

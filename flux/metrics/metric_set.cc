@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "flux/metrics/slices.h"
+
 namespace flux {
 namespace {
 
@@ -34,6 +36,7 @@ Status MetricSet::add(uint32_t examples, double loss_sum, std::span<const KeyedB
   }
   examples_ += examples;
   loss_.add(loss_sum);
+  keep_smallest(options_.slice_values, &by_key_);
   keep_bound();
   return Status::ok();
 }
@@ -44,6 +47,7 @@ void MetricSet::merge(const MetricSet& other) {
   examples_ += other.examples_;
   records_ += other.records_;
   loss_.merge(other.loss_);
+  keep_smallest(options_.slice_values, &by_key_);
   keep_bound();
 }
 

@@ -21,7 +21,7 @@ namespace flux {
 
 // Bounds on what one batch may tell.
 constexpr uint32_t kScoredExamplesMax = 1U << 20;
-constexpr uint32_t kScoredKeysMax = 128;
+constexpr uint32_t kScoredKeysMax = 1024;
 constexpr size_t kScoredNameMax = 128;
 
 // One head and slice of one batch.

@@ -1,5 +1,7 @@
 #include "flux/metrics/metric_values.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace flux {
@@ -32,6 +34,22 @@ const MetricValues* MetricReport::whole() const {
   for (const Row& row : rows)
     if (row.key.slice.empty()) return &row.values;
   return nullptr;
+}
+
+void MetricReport::add_phase(const std::string& phase, MetricReport other) {
+  examples = std::max(examples, other.examples);
+  loss += other.loss;
+  for (Row& row : other.rows) {
+    row.key.phase = phase;
+    rows.push_back(std::move(row));
+  }
+}
+
+std::string to_string(const MetricKey& key) {
+  std::string text;
+  for (const std::string& part : {key.phase, key.head, key.slice})
+    if (!part.empty()) text += (text.empty() ? "" : "/") + part;
+  return text;
 }
 
 std::string metric_line(const MetricValues& values) {

@@ -15,9 +15,10 @@
 namespace flux {
 
 // Which predictions: of this head of the network (empty: its only one), of this slice of the
-// examples (empty: all), such as "slot3=17".
+// examples (empty: all), such as "slot3=17", of the network of this phase (empty: the only one).
 struct MetricKey {
   std::string head, slice;
+  std::string phase = {};
   auto operator<=>(const MetricKey&) const = default;
 };
 
@@ -52,7 +53,12 @@ struct MetricReport {
 
   // Of the first head over all examples; nullptr: nothing was evaluated.
   const MetricValues* whole() const;
+  // Adds the report of another network over the same examples; losses add up.
+  void add_phase(const std::string& phase, MetricReport other);
 };
+
+// "join/click/slot3=17", what there is of it; "" for the only head over all examples.
+std::string to_string(const MetricKey& key);
 
 // "auc 0.77921 · log_loss 0.46120 · ...": every value there is.
 std::string metric_line(const MetricValues& values);

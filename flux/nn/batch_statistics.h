@@ -1,5 +1,5 @@
 // BatchStatistics: mean and variance of each feature over the batch, for operators that normalise
-// by them (batch_norm, dice), and the summaries that prediction uses instead.
+// by them (nn/normalised_operator.h), and the summaries that prediction uses instead.
 //
 // Training normalises by the batch's own mean and variance. Beside that three summaries
 // (nn/graph.h) per feature take in the batch: how many examples, their sum, the sum of their
@@ -64,8 +64,9 @@ class BatchStatistics {
       factor_[c] = static_cast<float>(1.0 / std::sqrt(variance + static_cast<double>(epsilon_)));
     }
   }
-  float normal(uint32_t c, float x) const { return (x - mean_[c]) * factor_[c]; }
-  float factor(uint32_t c) const { return factor_[c]; }
+  // Normalised is (x - mean) * factor; good until the next use().
+  const float* mean() const { return mean_.data(); }
+  const float* factor() const { return factor_.data(); }
   // What the summaries take in, where their gradients go.
   void write_summaries(const Step& step) const {
     float *count = step.gradients->parameters + offset_, *sum = count + in_.width;

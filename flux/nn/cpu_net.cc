@@ -76,7 +76,8 @@ class CpuNet : public Net {
 
   double train(const NetInput& input, NetGradients* gradients, float* predictions) override {
     check(input);
-    FLUX_CHECK(input.labels != nullptr || input.batch == 0, "train() needs labels");
+    FLUX_CHECK(input.labels != nullptr || input.batch == 0 || graph_->inputs().labels.empty(),
+               "train() needs labels");
     if (input.batch == 0) {
       clear(input, gradients);
       return 0;

@@ -32,23 +32,30 @@ class ElementwiseKernel : public Kernel {
         out_gradient_(args.output_gradient),
         x_(args.output.width),
         y_(args.output.width),
-        dx_(args.output.width) {}
+        dx_(args.output.width),
+        dy_(args.output.width) {}
 
   void forward(Step& step) override {
+    const F f = f_;  // a copy and plain pointers: nothing that is written may be a part of f
+    const bool direct = out_.type == DType::kF32;
     for (uint32_t b = 0; b < step.batch; ++b) {
       const float* x = read_row(in_.value, b, x_.data());
-      for (uint32_t c = 0; c < out_.width; ++c) y_[c] = f_.forward(x[c]);
-      write_row(out_, b, y_.data(), false);
+      float* __restrict y = direct ? out_.f32(b) : y_.data();
+      for (uint32_t c = 0; c < out_.width; ++c) y[c] = f.forward(x[c]);
+      if (!direct) write_row(out_, b, y, false);
     }
   }
   void backward(Step& step) override {
     if (!in_.gradient) return;
+    const F f = f_;
+    const uint32_t width = out_.width;
     for (uint32_t b = 0; b < step.batch; ++b) {
       const float* x = read_row(in_.value, b, x_.data());
       const float* y = F::kNeedsOutput ? read_row(out_, b, y_.data()) : x;
-      const float* dy = read_row(out_gradient_, b, dx_.data());
-      for (uint32_t c = 0; c < out_.width; ++c) dx_[c] = f_.derivative(x[c], y[c]) * dy[c];
-      write_row(in_.gradient, b, dx_.data(), in_.add);
+      const float* dy = read_row(out_gradient_, b, dy_.data());
+      float* __restrict dx = dx_.data();
+      for (uint32_t c = 0; c < width; ++c) dx[c] = f.derivative(x[c], y[c]) * dy[c];
+      write_row(in_.gradient, b, dx, in_.add);
     }
   }
 
@@ -56,7 +63,7 @@ class ElementwiseKernel : public Kernel {
   F f_;
   KernelInput in_;
   Tensor out_, out_gradient_;
-  std::vector<float> x_, y_, dx_;
+  std::vector<float> x_, y_, dx_, dy_;
 };
 
 template <typename F>

@@ -1,6 +1,7 @@
 #include "flux/nn/fc_kernel.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,18 @@
 namespace flux {
 namespace {
 
-enum class Activation : unsigned char { kNone, kRelu, kSigmoid, kTanh };
+// Those whose slope follows from their output alone: what comes before it is not kept.
+enum class Activation : unsigned char { kNone, kRelu, kSigmoid, kTanh, kLeaky, kElu, kSoftplus };
+
+constexpr float kLeakySlope = 0.01F;
 
 Activation activation_of(const Node& node) {
   const std::string& name = node.text_attr("activation");
   if (name == "relu") return Activation::kRelu;
   if (name == "sigmoid") return Activation::kSigmoid;
+  if (name == "leaky_relu") return Activation::kLeaky;
+  if (name == "elu") return Activation::kElu;
+  if (name == "softplus") return Activation::kSoftplus;
   return name == "tanh" ? Activation::kTanh : Activation::kNone;
 }
 
@@ -28,6 +35,12 @@ void activate(Activation f, float* y, uint32_t n) {
     for (uint32_t c = 0; c < n; ++c) y[c] = sigmoid(y[c]);
   if (f == Activation::kTanh)
     for (uint32_t c = 0; c < n; ++c) y[c] = tanh_of(y[c]);
+  if (f == Activation::kLeaky)
+    for (uint32_t c = 0; c < n; ++c) y[c] = y[c] > 0 ? y[c] : kLeakySlope * y[c];
+  if (f == Activation::kElu)
+    for (uint32_t c = 0; c < n; ++c) y[c] = y[c] > 0 ? y[c] : std::expm1(y[c]);
+  if (f == Activation::kSoftplus)
+    for (uint32_t c = 0; c < n; ++c) y[c] = softplus_of(y[c]);
 }
 
 // dz = dy * f'(z), by the output.
@@ -37,6 +50,9 @@ void deactivate(Activation f, const float* y, const float* dy, float* dz, uint32
     if (f == Activation::kRelu) slope = y[c] > 0 ? 1.0F : 0.0F;
     if (f == Activation::kSigmoid) slope = y[c] * (1.0F - y[c]);
     if (f == Activation::kTanh) slope = 1.0F - y[c] * y[c];
+    if (f == Activation::kLeaky) slope = y[c] > 0 ? 1.0F : kLeakySlope;
+    if (f == Activation::kElu) slope = y[c] > 0 ? 1.0F : y[c] + 1.0F;
+    if (f == Activation::kSoftplus) slope = -std::expm1(-y[c]);
     dz[c] = dy[c] * slope;
   }
 }
@@ -116,7 +132,8 @@ class FcKernel : public FcBase {
   }
   void forward(Step& step) override {
     products_->forward(step.batch);
-    if (activation_ == Activation::kSigmoid || activation_ == Activation::kTanh)
+    // The products apply relu themselves.
+    if (activation_ != Activation::kNone && activation_ != Activation::kRelu)
       activate_rows(step.batch);
   }
   void backward(Step& step) override {

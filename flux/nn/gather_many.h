@@ -2,7 +2,8 @@
 // gradients back. The general way beside gather.h, which is for one key in every slot.
 //
 // A slot without keys gives zeros. As a sequence, a slot gives its first or last `length` rows one
-// after the other, and zeros behind them.
+// after the other, and zeros behind them. Where keys have values, each row is multiplied by that of
+// its key, and the mean is over the sum of their magnitudes: sum(v row) / sum(|v|), 0 if that is 0.
 // Pure functions over caller's memory; any thread.
 #pragma once
 
@@ -42,13 +43,20 @@ inline KeyRange shown(KeyRange keys, uint32_t length, bool keep_last) {
                    : KeyRange{keys.begin, keys.begin + length};
 }
 
-// `begin`: as in NetInput. `line`: dim floats of scratch. `winners` (for Pool::kMax): per example,
-// slot and column the occurrence that was largest.
-void gather_many(const ManyShape& shape, const TableInput& in, const uint32_t* begin,
-                 uint32_t batch, const Tensor& out, float* line, uint32_t* winners);
+// The keys of a batch: as in NetInput.
+struct BatchKeys {
+  const uint32_t* begin = nullptr;
+  const float* values = nullptr;
+  uint32_t batch = 0;
+};
+
+// `line`: dim floats of scratch. `winners` (for Pool::kMax): per example, slot and column the
+// occurrence that was largest.
+void gather_many(const ManyShape& shape, const TableInput& in, const BatchKeys& keys,
+                 const Tensor& out, float* line, uint32_t* winners);
 // gradient[index] += what reached that row.
-void scatter_many(const ManyShape& shape, const TableInput& in, const uint32_t* begin,
-                  uint32_t batch, const Tensor& out_gradient, float* line, const uint32_t* winners,
+void scatter_many(const ManyShape& shape, const TableInput& in, const BatchKeys& keys,
+                  const Tensor& out_gradient, float* line, const uint32_t* winners,
                   float* gradient);
 
 }  // namespace flux

@@ -104,8 +104,11 @@ uint64_t Graph::hash() const {
   text += fmt::format("slots={} dense={}\n", inputs().slots, inputs().dense);
   if (!inputs().slot_names.empty() || inputs().many_keys)
     text += fmt::format("slots={} many={}\n", join(inputs().slot_names, ","), inputs().many_keys);
+  if (inputs().values) text += "values\n";
   for (const std::string& table : tables())
     text += fmt::format("{}={}\n", table, inputs().tables.at(table));
+  for (const auto& [table, slots] : inputs().table_slots)
+    text += fmt::format("{} of {}\n", table, join(slots, ","));
   for (const Parameter& p : parameters()) text += settings_text(p);
   return hash_bytes(text);
 }
@@ -135,11 +138,10 @@ std::string Node::shape() const {
   return length == 1 ? fmt::format("[B,{}]", width) : fmt::format("[B,{},{}]", length, dim());
 }
 
-Result<std::vector<uint32_t>> InferContext::find_slots(
-    const std::vector<std::string>& names) const {
-  std::vector<uint32_t> found;
+Status InferContext::find_slots(const std::vector<std::string>& names) const {
+  node.slots.clear();
   if (names.empty())
-    for (uint32_t s = 0; s < model.slots; ++s) found.push_back(s);
+    for (uint32_t s = 0; s < model.slots; ++s) node.slots.push_back(s);
   for (const std::string& name : names) {
     const auto at = std::find(model.slot_names.begin(), model.slot_names.end(), name);
     if (at == model.slot_names.end())
@@ -147,9 +149,9 @@ Result<std::vector<uint32_t>> InferContext::find_slots(
                               did_you_mean(name, model.slot_names),
                               model.slot_names.empty() ? "they have no names in this format"
                                                        : join(model.slot_names, ", ")));
-    found.push_back(static_cast<uint32_t>(at - model.slot_names.begin()));
+    node.slots.push_back(static_cast<uint32_t>(at - model.slot_names.begin()));
   }
-  return found;
+  return Status::ok();
 }
 
 struct GraphBuilder::Impl {
@@ -274,10 +276,11 @@ void GraphBuilder::Impl::find_heads() const {
   }
 }
 
-// Rows of data with any number of keys cannot tell how many examples they saw; the shard of a dense
-// parameter can.
+// Rows of data with any number of keys, or of some slots only, cannot tell how many examples they
+// saw; the shard of a dense parameter can.
 void GraphBuilder::Impl::add_counter_if() const {
-  if (!g().inputs.many_keys || g().parameter_count > 0) return;
+  if (g().parameter_count > 0) return;
+  if (!g().inputs.many_keys && g().inputs.table_slots.empty()) return;
   Parameter counter;
   counter.name = "examples.counter";
   counter.shape = {1};

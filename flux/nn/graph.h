@@ -52,6 +52,9 @@ struct ModelInputs {
   bool many_keys = false;  // a slot has any number of keys (NetInput::begin), else exactly one
   std::vector<std::string> labels{"label"};  // each is a source of that name
   bool weights = false;                      // examples have weights: the source "weight"
+  bool values = false;                       // keys have values: NetInput::values
+  // Slots whose keys have rows in a table; one that is not named here has rows for all.
+  std::map<std::string, std::vector<std::string>> table_slots{};
 };
 
 // How a parameter begins; see nn/initial_values.h.
@@ -103,8 +106,8 @@ struct Node;  // defined in nn/operator.h
 class Graph {
  public:
   ~Graph();
-  // A model of data with any number of keys that has none gets one that belongs to no node and
-  // never moves: its shard counts examples.
+  // A model of data with any number of keys, or with tables of some slots, that has none gets one
+  // that belongs to no node and never moves: its shard counts examples.
   const std::vector<Parameter>& parameters() const;
   size_t parameter_count() const;  // floats in the flat vector
   // Initial values: each a hash of (parameter name, index, seed).

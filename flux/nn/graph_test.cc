@@ -82,8 +82,10 @@ TEST(Graph, ErrorsNameNodeOriginAndRemedy) {
             at + "'h' (fc): 'units' must be an integer, got many");
   EXPECT_EQ(error_of({node("h", "fc", {"dense"},
                            {{"units", int64_t{4}}, {"activation", std::string("rely")}})}),
-            at + "'h' (fc): 'activation' must be one of none, relu, sigmoid, tanh, got 'rely', did "
-                 "you mean 'relu'?");
+            at +
+                "'h' (fc): 'activation' must be one of none, relu, sigmoid, tanh, leaky_relu, elu, "
+                "softplus, got 'rely', did "
+                "you mean 'relu'?");
   EXPECT_EQ(error_of({node("h", "relu", {"dens"})}),
             at + "'h' (relu): no input named 'dens' is defined before it, did you mean 'dense'?; "
                  "defined: dense, label");

@@ -29,6 +29,7 @@ const char* precision_name(Precision precision);
 struct TableInput {
   const float* rows = nullptr;  // [row_count][dim]
   size_t row_count = 0;
+  size_t first_row = 0;             // those before it are of other tables: not read, not written
   const uint32_t* index = nullptr;  // [occurrences]
 };
 
@@ -40,6 +41,7 @@ struct NetInput {
   // [batch * slots + 1], where ModelInputs::many_keys: slot s of example b has the occurrences from
   // begin[b * slots + s] up to begin[b * slots + s + 1], perhaps none. Null: b * slots + s alone.
   const uint32_t* begin = nullptr;
+  const float* values = nullptr;   // [occurrences], by which rows are multiplied; null: all 1
   const float* weights = nullptr;  // [batch], where ModelInputs::weights
   uint64_t noise = 0;  // seed of what is random in training; the same for the same batch
 };

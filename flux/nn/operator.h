@@ -46,6 +46,7 @@ struct Node {
   uint32_t length = 1;                     // positions per example, each of width / length
   std::vector<uint32_t> parameters;        // indexes into Graph::parameters()
   int table = -1;                          // index into Graph::tables(), or -1
+  std::vector<uint32_t> slots;             // that it reads, for operators over keys
   bool trainable = false;                  // parameters or a table at or above this node
   bool relu_output = false;  // the output is max(0, z): a consumer may mask its gradient for us
 
@@ -82,8 +83,8 @@ struct InferContext {
   Status fail(const std::string& what) const;
   // "concat[B,273], dense[B,13]"
   std::string shapes() const;
-  // Slots by name, in the given order; all of them if there are no names.
-  Result<std::vector<uint32_t>> find_slots(const std::vector<std::string>& names) const;
+  // Fills node.slots by name, in the given order; with all of them if there are no names.
+  Status find_slots(const std::vector<std::string>& names) const;
 };
 
 // One batch on its way through the net.
@@ -143,6 +144,7 @@ struct ReferenceCall {
   const double* rows = nullptr;        // of the node's table
   const uint32_t* index = nullptr;     // TableInput::index
   const uint32_t* begin = nullptr;     // NetInput::begin
+  const float* values = nullptr;       // NetInput::values
   double* output = nullptr;            // [batch][node.width]
   double* predictions = nullptr;       // of a loss: [batch]
   uint64_t noise = 0;                  // NetInput::noise

@@ -8,34 +8,6 @@
 namespace flux {
 namespace {
 
-// The operator behind one table per input (whose values therefore have gradients), and a head.
-Result<std::shared_ptr<const Graph>> build(const OperatorRun& run) {
-  ModelInputs model;
-  model.slots = 1;
-  model.weights = true;
-  std::vector<std::string> names;
-  for (size_t i = 0; i < run.inputs.size(); ++i) {
-    names.push_back(fmt::format("x{}", i));
-    model.tables[names.back()] = run.inputs[i].length * run.inputs[i].dim;
-  }
-  GraphBuilder builder(model);
-  for (size_t i = 0; i < names.size(); ++i) {
-    const std::string table = names[i] + "_table";
-    FLUX_RETURN_IF_ERROR(builder.add({table, "embedding", {}, {{"table", names[i]}}, ""}));
-    FLUX_RETURN_IF_ERROR(builder.add(
-        {names[i], "reshape", {table}, {{"length", int64_t{run.inputs[i].length}}}, ""}));
-  }
-  if (!run.labels.empty()) names.emplace_back("label");
-  if (!run.weights.empty()) names.emplace_back("weight");
-  FLUX_RETURN_IF_ERROR(builder.add({"y", run.op, names, run.attrs, ""}));
-  if (!find_operator(run.op)->is_loss) {
-    FLUX_RETURN_IF_ERROR(builder.add({"y_flat", "reshape", {"y"}, {{"length", int64_t{1}}}, ""}));
-    FLUX_RETURN_IF_ERROR(builder.add({"z", "reduce_sum", {"y_flat"}, {}, ""}));
-    FLUX_RETURN_IF_ERROR(builder.add({"loss", "mse_loss", {"z", "label"}, {}, ""}));
-  }
-  return builder.finish();
-}
-
 size_t find_node(const Graph& graph, const std::string& name) {
   const auto& nodes = graph.nodes();
   return static_cast<size_t>(std::find_if(nodes.begin(), nodes.end(),
@@ -89,8 +61,35 @@ Status check_sizes(const OperatorRun& run, const KernelArgs& args, const OwnPara
 
 }  // namespace
 
+Result<std::shared_ptr<const Graph>> operator_graph(const OperatorRun& run) {
+  ModelInputs model;
+  model.slots = 1;
+  model.weights = true;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < run.inputs.size(); ++i) {
+    names.push_back(fmt::format("x{}", i));
+    model.tables[names.back()] = run.inputs[i].length * run.inputs[i].dim;
+  }
+  GraphBuilder builder(model);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string table = names[i] + "_table";
+    FLUX_RETURN_IF_ERROR(builder.add({table, "embedding", {}, {{"table", names[i]}}, ""}));
+    FLUX_RETURN_IF_ERROR(builder.add(
+        {names[i], "reshape", {table}, {{"length", int64_t{run.inputs[i].length}}}, ""}));
+  }
+  if (!run.labels.empty()) names.emplace_back("label");
+  if (!run.weights.empty()) names.emplace_back("weight");
+  FLUX_RETURN_IF_ERROR(builder.add({"y", run.op, names, run.attrs, ""}));
+  if (!find_operator(run.op)->is_loss) {
+    FLUX_RETURN_IF_ERROR(builder.add({"y_flat", "reshape", {"y"}, {{"length", int64_t{1}}}, ""}));
+    FLUX_RETURN_IF_ERROR(builder.add({"z", "reduce_sum", {"y_flat"}, {}, ""}));
+    FLUX_RETURN_IF_ERROR(builder.add({"loss", "mse_loss", {"z", "label"}, {}, ""}));
+  }
+  return builder.finish();
+}
+
 Result<OperatorResult> run_operator(const OperatorRun& run) {
-  FLUX_ASSIGN_OR_RETURN(const auto graph, build(run));
+  FLUX_ASSIGN_OR_RETURN(const auto graph, operator_graph(run));
   NetMemory memory;
   const Plan plan(*graph, Precision::kFp32, run.batch, memory);
   const KernelArgs args = plan.args(find_node(*graph, "y"));

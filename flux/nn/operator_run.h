@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ struct OperatorResult {
   std::vector<std::vector<float>> gradients;  // of each input; of a loss: of the mean
   std::vector<float> parameter_gradient;
 };
+
+// The operator as node "y" behind one table per input, so that every input wants its gradient.
+Result<std::shared_ptr<const Graph>> operator_graph(const OperatorRun& run);
 
 Result<OperatorResult> run_operator(const OperatorRun& run);
 

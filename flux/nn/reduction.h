@@ -20,21 +20,29 @@ class Reduction : public RowFunction {
   template <typename T>
   void forward(const Row<T>& row) const {
     for (size_t r = 0; r < runs_.count(); ++r) {
-      runs_.read(row.x[0], r, row.scratch);
-      row.y[r] = F::template forward<T>(row.scratch, masked_ ? row.x[1] : nullptr, runs_.n);
+      const T* x = run_of(row.x[0], r, row.scratch);
+      row.y[r] = F::template forward<T>(x, masked_ ? row.x[1] : nullptr, runs_.n);
     }
   }
   void backward(const RowGradient& row) const {
     float* dx = row.scratch + runs_.n;
     for (size_t r = 0; r < runs_.count(); ++r) {
-      runs_.read(row.x[0], r, row.scratch);
-      F::backward(row.scratch, masked_ ? row.x[1] : nullptr, runs_.n, row.dy[r], dx);
+      const float* x = run_of(row.x[0], r, row.scratch);
+      F::backward(x, masked_ ? row.x[1] : nullptr, runs_.n, row.dy[r], dx);
       float* to = row.dx[0] + runs_.begin(r);
       for (size_t k = 0; k < runs_.n; ++k) to[k * runs_.inner] += dx[k];
     }
   }
 
  private:
+  // Run r side by side: as it lies, or copied.
+  template <typename T>
+  const T* run_of(const T* x, size_t r, T* scratch) const {
+    if (runs_.inner == 1) return x + runs_.begin(r);
+    runs_.read(x, r, scratch);
+    return scratch;
+  }
+
   Runs runs_;
   bool masked_;
 };

@@ -157,9 +157,10 @@ NetInput SampleBatch::view() const {
   input.batch = batch;
   input.labels = labels.data();
   input.dense = dense.data();
-  for (const auto& table : rows) input.tables.push_back({table.data(), row_count, index.data()});
+  for (const auto& table : rows) input.tables.push_back({table.data(), row_count, 0, index.data()});
   input.begin = begin.empty() ? nullptr : begin.data();
   input.weights = weights.empty() ? nullptr : weights.data();
+  input.values = values.empty() ? nullptr : values.data();
   input.noise = noise;
   return input;
 }
@@ -183,6 +184,8 @@ SampleBatch make_sample(const Graph& graph, uint32_t batch, uint32_t row_count, 
       sample.index.push_back(static_cast<uint32_t>(random.below(row_count)));
     if (inputs.many_keys) sample.begin.push_back(static_cast<uint32_t>(sample.index.size()));
   }
+  for (size_t i = 0; i < sample.index.size() && inputs.values; ++i)
+    sample.values.push_back(random.chance(0.1) ? 0.0F : number() * 2);
   for (uint32_t b = 0; b < batch && inputs.weights; ++b)
     sample.weights.push_back(static_cast<float>(random.below(4)) * 0.5F);
   for (const std::string& table : graph.tables()) {
@@ -220,6 +223,7 @@ ReferenceResult run_reference(const Graph& graph, const SampleBatch& sample,
     if (node.table >= 0) call.rows = rows[static_cast<size_t>(node.table)].data();
     call.index = sample.index.data();
     call.begin = sample.begin.empty() ? nullptr : sample.begin.data();
+    call.values = sample.values.empty() ? nullptr : sample.values.data();
     call.noise = sample.noise;
     call.output = output.data();
     call.predictions = predictions.data();

@@ -17,6 +17,7 @@ namespace flux {
 struct SampleBatch {
   uint32_t batch = 0;
   std::vector<float> labels, dense, weights;  // labels: [ModelInputs::labels][batch]
+  std::vector<float> values;                  // NetInput::values, where the model has them
   std::vector<std::vector<float>> rows;       // per table
   std::vector<uint32_t> index, begin;         // TableInput::index of all tables, NetInput::begin
   uint32_t row_count = 0;

@@ -49,7 +49,7 @@ TEST_P(RowKernelsTest, GatherAndScatterGiveTheBitsOfPlainCode) {
       std::vector<uint32_t> index(kBatch * slots);
       for (float& value : rows) value = static_cast<float>(random.normal());
       for (uint32_t& i : index) i = static_cast<uint32_t>(random.below(13));
-      const TableInput in{rows.data(), 13, index.data()};
+      const TableInput in{rows.data(), 13, 0, index.data()};
       // Wider than what is gathered: the columns behind must stay as they are.
       Random one(1), two(1);
       Matrix fast(slots * dim + 20, GetParam(), one), plain(slots * dim + 20, GetParam(), two);

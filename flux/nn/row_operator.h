@@ -84,8 +84,9 @@ class RowKernel : public Kernel {
   void forward(Step& step) override {
     for (uint32_t b = 0; b < step.batch; ++b) {
       read_inputs(b);
-      f_.template forward<float>({x_rows_.data(), parameters_.data(), y_.data(), scratch_.data()});
-      write_row(out_, b, y_.data(), false);
+      float* y = out_.type == DType::kF32 ? out_.f32(b) : y_.data();
+      f_.template forward<float>({x_rows_.data(), parameters_.data(), y, scratch_.data()});
+      if (y == y_.data()) write_row(out_, b, y, false);
     }
   }
   void backward(Step& step) override {
@@ -93,13 +94,14 @@ class RowKernel : public Kernel {
     std::fill_n(dp, parameters_.size(), 0.0F);
     for (uint32_t b = 0; b < step.batch; ++b) {
       read_inputs(b);
-      for (auto& dx : dx_) std::fill(dx.begin(), dx.end(), 0.0F);
+      clear_gradients(b);
       const float* y = F::kNeedsOutput ? read_row(out_, b, y_.data()) : nullptr;
       const float* dy = read_row(out_gradient_, b, dy_.data());
       f_.backward(
           {x_rows_.data(), parameters_.data(), y, dy, dx_rows_.data(), dp, scratch_.data()});
       for (size_t i = 0; i < inputs_.size(); ++i)
-        if (inputs_[i].gradient) write_row(inputs_[i].gradient, b, dx_[i].data(), inputs_[i].add);
+        if (inputs_[i].gradient && !in_place(inputs_[i]))
+          write_row(inputs_[i].gradient, b, dx_[i].data(), inputs_[i].add);
     }
   }
 
@@ -107,6 +109,18 @@ class RowKernel : public Kernel {
   void read_inputs(uint32_t b) {
     for (size_t i = 0; i < inputs_.size(); ++i)
       x_rows_[i] = read_row(inputs_[i].value, b, x_[i].data());
+  }
+
+  // Whether backward() may add up an input's gradient where it belongs.
+  static bool in_place(const KernelInput& input) {
+    return input.gradient && !input.add && input.gradient.type == DType::kF32 &&
+           input.gradient.width == input.value.width;
+  }
+  void clear_gradients(uint32_t b) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (in_place(inputs_[i])) dx_rows_[i] = inputs_[i].gradient.f32(b);
+      std::fill_n(dx_rows_[i], dx_[i].size(), 0.0F);
+    }
   }
 
   F f_;

@@ -10,7 +10,7 @@ TEST(VectorMath, AgreesWithDouble) {
     const float x = static_cast<float>(i) * 1e-3F;
     const double d = x;
     const double e = std::exp(-std::fabs(d));
-    EXPECT_NEAR(exp_negative(-std::fabs(x)) / e, 1, 2e-6) << x;
+    EXPECT_NEAR(exp_of(-std::fabs(x)) / e, 1, 2e-6) << x;
     const double s = d >= 0 ? 1 / (1 + e) : e / (1 + e);
     EXPECT_NEAR(sigmoid(x) / s, 1, 2e-6) << x;
     const double t = std::tanh(d);

@@ -1,22 +1,9 @@
 #include "flux/optimizer/ftrl_kernel.h"
-#include "flux/optimizer/rules.h"
+#include "flux/optimizer/ftrl_rule.h"
 
 namespace flux {
-namespace {
-constexpr SettingUse kUses[] = {{&RuleParams::initial_accumulator, 0.0F},
-                                {&RuleParams::beta, 1.0F},
-                                {&RuleParams::l1, 0.0F},
-                                {&RuleParams::l2, 0.0F}};
-}  // namespace
 
-constinit const Rule kFtrlRule = {
-    .name = "ftrl",
-    .state_size = ftrl_state_size,
-    .init_state = init_ftrl_state,
-    .narrow = RowLoop<Narrow, FtrlStep>::kernels(),
-    .wide = &kFtrlWide,
-    .uses = kUses,
-    .shaping = Shaping::kClipping,
-};
+constinit const Rule kFtrlRule =
+    ftrl_rule("ftrl", RowLoop<Narrow, FtrlStep>::kernels(), &kFtrlWide);
 
 }  // namespace flux

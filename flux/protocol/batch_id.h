@@ -20,6 +20,13 @@ struct BlockId {
   auto operator<=>(const BlockId&) const = default;
 };
 
+// The phase of blocks of test data, which change nothing; their epoch says whose network predicts.
+constexpr uint16_t kTestPhase = 0xFFFF;
+// The phase whose network computes a batch of this block.
+constexpr uint16_t network_of(const BlockId& id) {
+  return id.phase == kTestPhase ? id.epoch : id.phase;
+}
+
 struct BatchId {
   BlockId block;
   uint8_t batch = 0;             // position in the block

@@ -77,8 +77,9 @@ std::string curves(const RunReport& report) {
 }
 
 std::string row_name(const MetricKey& key) {
-  const std::string head = key.head.empty() ? "all examples" : "head " + key.head;
-  return key.slice.empty() ? head : head + ", " + key.slice;
+  std::string name = key.phase.empty() ? "" : "phase " + key.phase + ", ";
+  name += key.head.empty() ? "all examples" : "head " + key.head;
+  return key.slice.empty() ? name : name + ", " + key.slice;
 }
 
 std::string metric_rows(const MetricValues& values) {
@@ -110,14 +111,30 @@ std::string metrics(const RunReport& report) {
   return out;
 }
 
+std::string cell(const std::optional<double>& value) {
+  return value ? fmt::format("{:.6f}", *value) : std::string("-");
+}
+
+std::string while_training(const RunReport& report) {
+  if (report.progressive.rows.empty()) return "";
+  std::string out =
+      "<h2>While training</h2>\n<p class='dim'>Each example was predicted before it was learnt; by "
+      "buckets, of this run.</p>\n<table>\n<tr><th>part</th><th>examples</th><th>AUC</th>"
+      "<th>log loss</th><th>COPC</th></tr>\n";
+  for (const MetricReport::Row& row : report.progressive.rows)
+    out += fmt::format(
+        "<tr><td>{}</td><td class='n'>{}</td><td class='n'>{}</td><td class='n'>{}</td>"
+        "<td class='n'>{}</td></tr>\n",
+        escaped(row_name(row.key)), with_commas(row.values.examples), cell(row.values.auc),
+        cell(row.values.log_loss), cell(row.values.copc));
+  return out + "</table>\n";
+}
+
 std::string earlier_tests(const RunReport& report) {
   if (report.tests.size() < 2) return "";
   std::string out =
       "<h2>Every evaluation</h2>\n<table>\n"
       "<tr><th>after</th><th>examples trained</th><th>AUC</th><th>log loss</th></tr>\n";
-  const auto cell = [](const std::optional<double>& value) {
-    return value ? fmt::format("{:.6f}", *value) : std::string("-");
-  };
   for (const HeldOutTest& test : report.tests)
     if (const MetricValues* whole = test.report.whole())
       out += fmt::format(
@@ -134,8 +151,8 @@ std::string html_report(const RunReport& report) {
   return std::string(kHead) +
          fmt::format("<title>{0}</title>\n</head>\n<body>\n<h1>{0}</h1>\n<p>{1}</p>\n", title,
                      escaped(report.note)) +
-         metrics(report) + curves(report) + earlier_tests(report) + facts_table(report) +
-         "</body>\n</html>\n";
+         metrics(report) + while_training(report) + curves(report) + earlier_tests(report) +
+         facts_table(report) + "</body>\n</html>\n";
 }
 
 }  // namespace flux

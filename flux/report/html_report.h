@@ -26,6 +26,7 @@ struct RunReport {
   std::vector<std::pair<std::string, std::string>> facts;  // name, value
   std::vector<CurveRow> curve;
   std::vector<HeldOutTest> tests;  // in order
+  MetricReport progressive = {};   // seen while training, by phase, head and slice; may be empty
 };
 
 std::string html_report(const RunReport& report);

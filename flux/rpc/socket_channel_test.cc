@@ -223,20 +223,28 @@ TEST(Sockets, AHalfSentCallThatEndsClosesTheConnection) {
   EXPECT_EQ(client.channel->counters().connections, 2U);
 }
 
+// Both ends are turned by this one thread, which may be kept from running for seconds: so no time
+// limit may be near, neither ours nor the kernel's of a TCP connection that nobody reads from.
 TEST(Sockets, AHalfReadReplyThatEndsClosesTheConnection) {
+  constexpr TimeNs kFar = 3600 * kSecond;
   IoLoop loop;
   ListenerOptions options;
   options.loop = &loop;
+  options.addresses = {test::unix_address("half")};
+  options.handshake_timeout_ns = options.stall_timeout_ns = kFar;
   Server server(options);
-  Client client(server.address());
+  SocketChannelOptions patient;
+  patient.connect_timeout_ns = patient.patience_ns = kFar;
+  patient.keep_alive_ns = patient.keep_alive_timeout_ns = kFar;
+  Client client(server.address(), patient);
   std::string room(64U << 20U, '\0');
   bool placed = false;
-  const auto stuck = client.start(kMany, std::to_string(room.size()), {}, 20 * kSecond,
-                                  [&](std::string_view, uint64_t) {
-                                    placed = true;
-                                    return Result<std::vector<MutableByteSpan>>(
-                                        {std::as_writable_bytes(std::span<char>(room))});
-                                  });
+  const auto stuck =
+      client.start(kMany, std::to_string(room.size()), {}, kFar, [&](std::string_view, uint64_t) {
+        placed = true;
+        return Result<std::vector<MutableByteSpan>>(
+            {std::as_writable_bytes(std::span<char>(room))});
+      });
   const uint64_t id = client.last_id;
   ASSERT_TRUE(client.until([&] {
     if (!placed) loop.poll();  // then the server stops
@@ -245,7 +253,7 @@ TEST(Sockets, AHalfReadReplyThatEndsClosesTheConnection) {
   client.channel->cancel(id);
   EXPECT_EQ(client.wait(stuck).status.code(), Code::kCancelled);
   std::fill(room.begin(), room.end(), 'm');  // it is ours again
-  const auto again = client.start(kEcho, "again");
+  const auto again = client.start(kEcho, "again", {}, kFar);
   ASSERT_TRUE(client.until([&] {
     loop.poll();
     return again->over;

@@ -38,9 +38,7 @@ JobTotals job_totals(const Server& server, std::span<const ShardId> shards, bool
   sum.rows = totals.rows;
   sum.occurrences = totals.occurrences;
   sum.memory_bytes = totals.memory_bytes;
-  sum.dense_examples_min = totals.dense_examples_min;
-  sum.dense_examples_max = totals.dense_examples_max;
-  sum.has_dense = totals.has_dense;
+  sum.dense = totals.dense;
   sum.pulls = totals.pulls;
   sum.pushes = totals.pushes;
   if (!rows) return sum;

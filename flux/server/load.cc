@@ -23,7 +23,11 @@ Status Server::fill_rows(const ShardImage& image, ShardId id, ShardRows* rows) c
       return error(Code::kCorrupt,
                    "shard {}: rows of table '{}' ({} bytes), this job has '{}' ({})", id, part.name,
                    part.row_bytes, options_.tables[t].name, table.saved_row_bytes());
-    FLUX_RETURN_IF_ERROR(table.load_rows(part.bytes, id, options_.shards));
+    if (!shape_.table_shards(t).has(id) && !part.bytes.empty())
+      return error(Code::kCorrupt, "shard {}: rows of table '{}', which has none of its keys", id,
+                   part.name);
+    const ShardRange shards = shape_.group_shards(shape_.group_of(id));
+    FLUX_RETURN_IF_ERROR(table.load_rows(part.bytes, id - shards.begin, shards.end - shards.begin));
   }
   return Status::ok();
 }

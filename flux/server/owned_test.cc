@@ -69,8 +69,8 @@ TEST(OwnedShards, HalvesAreTheWhole) {
   const ServerTotals a = h.even->totals(), b = h.odd->totals(), sum = h.whole->totals();
   EXPECT_EQ(a.rows + b.rows, sum.rows);
   EXPECT_EQ(a.occurrences[0] + b.occurrences[0], sum.occurrences[0]);
-  EXPECT_EQ(a.dense_examples_min, 60U);
-  EXPECT_EQ(b.dense_examples_max, 60U);
+  EXPECT_EQ(a.dense.at(0).min, 60U);
+  EXPECT_EQ(b.dense.at(0).max, 60U);
   EXPECT_EQ(a.pushes, 6U);
   EXPECT_EQ(a.pulls, 1U);
   EXPECT_EQ(marked(*h.odd, {0, 0, 0, 0}, 2), (std::vector<uint32_t>{~0U, 0b11}));
@@ -98,7 +98,7 @@ TEST(OwnedShards, NoneAtAll) {
   EXPECT_EQ(server->shard_count(), 11U);
   EXPECT_TRUE(server->primaries().shards.empty());
   EXPECT_EQ(server->totals().rows, 0U);
-  EXPECT_FALSE(server->totals().has_dense);
+  EXPECT_FALSE(server->totals().dense.at(0).any());
   EXPECT_EQ(server->content_hash(), 0U);
 }
 

@@ -2,13 +2,13 @@
 
 namespace flux {
 
-PourBatch::PourBatch(Replicator* replicator, std::span<const uint32_t> dims, uint32_t sparse_shards,
+PourBatch::PourBatch(Replicator* replicator, size_t tables, uint32_t sparse_shards,
                      uint32_t all_shards)
     : replicator_(replicator),
-      dims_(dims),
+      tables_(tables),
       sparse_shards_(sparse_shards),
       all_shards_(all_shards),
-      merger_(dims) {}
+      merger_(tables) {}
 
 PourBatch::Group* PourBatch::group(const PushClaim& claim, Weight weight, ShardId shard) {
   for (Group& known : groups_)
@@ -22,7 +22,7 @@ PourBatch::Group* PourBatch::group(const PushClaim& claim, Weight weight, ShardI
   made.weight = weight;
   made.last = shard;
   made.memory->begin.assign(sparse_shards_ + 1, 0);
-  made.memory->tables.resize(dims_.size());
+  made.memory->tables.resize(tables_);
   made.memory->dense.resize(all_shards_ - sparse_shards_);
   return &made;
 }
@@ -33,11 +33,12 @@ Outbox* PourBatch::add_rows(const PushClaim& claim, Weight weight, ShardId shard
   for (; to->filled < shard; ++to->filled)
     memory.begin[to->filled + 1] = static_cast<uint32_t>(memory.keys.size());
   const size_t n = merger_.keys().size();
+  const std::span<const uint32_t> dims = merger_.dims();
   memory.keys.insert(memory.keys.end(), merger_.keys().begin(), merger_.keys().end());
   memory.counts.insert(memory.counts.end(), merger_.counts(), merger_.counts() + n);
-  for (size_t t = 0; t < dims_.size(); ++t)
+  for (size_t t = 0; t < dims.size(); ++t)
     memory.tables[t].insert(memory.tables[t].end(), merger_.table(t),
-                            merger_.table(t) + n * dims_[t]);
+                            merger_.table(t) + n * dims[t]);
   memory.begin[shard + 1] = static_cast<uint32_t>(memory.keys.size());
   to->filled = shard + 1;
   return &to->outbox;

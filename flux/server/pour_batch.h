@@ -18,8 +18,8 @@ namespace flux {
 
 class PourBatch {
  public:
-  PourBatch(Replicator* replicator, std::span<const uint32_t> dims, uint32_t sparse_shards,
-            uint32_t all_shards);
+  // `tables`: how many the model has.
+  PourBatch(Replicator* replicator, size_t tables, uint32_t sparse_shards, uint32_t all_shards);
 
   SyncMerger& merger() { return merger_; }
   // What the merger holds was applied to this shard. Returns where its forwards go.
@@ -52,7 +52,7 @@ class PourBatch {
   Group* group(const PushClaim& claim, Weight weight, ShardId shard);
 
   Replicator* replicator_;
-  std::span<const uint32_t> dims_;
+  size_t tables_;
   uint32_t sparse_shards_, all_shards_;
   SyncMerger merger_;
   std::list<Group> groups_;

@@ -28,7 +28,10 @@ Status Server::pull_one(const PullRequest& request, ShardId id, TimeNs now) cons
   if (!is_serving(slot, now)) return error(Code::kUnavailable, "shard {} is not served here", id);
   if (slot.rows.dense) {
     const uint32_t d = id - options_.shards;
-    float* out = request.dense == nullptr ? nullptr : request.dense + dense_begin(id);
+    const PhaseView phase = shape_.phase(request.phase);
+    if (!phase.has_dense(d)) return Status::ok();
+    float* out =
+        request.dense == nullptr ? nullptr : request.dense + (dense_begin(id) - phase.dense_begin);
     if (!request.dense_parts.empty())
       out = d < request.dense_parts.size() ? request.dense_parts[d] : nullptr;
     if (out != nullptr) slot.rows.dense->pull(out);
@@ -37,9 +40,11 @@ Status Server::pull_one(const PullRequest& request, ShardId id, TimeNs now) cons
   const uint32_t begin = request.keys.begin[id];
   const uint32_t n = request.keys.begin[id + 1] - begin;
   if (n == 0) return Status::ok();
+  const std::vector<uint32_t>& width = widths(request.phase, id);
   for (size_t t = 0; t < slot.rows.tables.size(); ++t)
-    slot.rows.tables[t].pull({request.keys.keys + begin, n},
-                             request.tables[t] + static_cast<size_t>(begin) * dims_[t]);
+    if (width[t] > 0)
+      slot.rows.tables[t].pull({request.keys.keys + begin, n},
+                               request.tables[t] + row_at(request.keys, t, begin));
   return Status::ok();
 }
 

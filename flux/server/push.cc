@@ -15,15 +15,18 @@ std::optional<Answer> Server::refuse(const PushRequest& request, ShardId id) con
 void Server::apply_rows(ShardSlot* slot, const PushRequest& request, ShardId id) const {
   if (request.claim.verdict != Verdict::kApplied) return;
   if (slot->rows.dense) {
-    slot->rows.dense->push(dense_of(request, id), request.examples, request.lr_scale);
+    if (const float* gradient = dense_of(request, id))
+      slot->rows.dense->push(gradient, request.examples, request.lr_scale);
     return;
   }
   const uint32_t begin = request.keys.begin[id];
   const uint32_t n = request.keys.begin[id + 1] - begin;
+  const std::vector<uint32_t>& width = widths(phase_of(request), id);
   for (size_t t = 0; t < slot->rows.tables.size() && n > 0; ++t)
-    slot->rows.tables[t].push({request.keys.keys + begin, n},
-                              request.tables[t] + static_cast<size_t>(begin) * dims_[t],
-                              request.counts + begin, request.lr_scale);
+    if (width[t] > 0)
+      slot->rows.tables[t].push({request.keys.keys + begin, n},
+                                request.tables[t] + row_at(request.keys, t, begin),
+                                request.counts + begin, request.lr_scale);
 }
 
 void Server::forward_last(ShardSlot* slot, uint64_t bytes, Outbox* outbox) {

@@ -67,7 +67,7 @@ void Server::push_sync(const PushRequest& request, std::function<void(const Push
   const bool full =
       (held > 0 && held + push->bytes > options_.sync_bytes_max) || replicator_.full();
   const TimeNs now = replicator_.now_ns();
-  PourBatch batch(&replicator_, dims_, options_.shards, shard_count());
+  PourBatch batch(&replicator_, options_.tables.size(), options_.shards, shard_count());
   Replies answers;
   for (size_t i = 0; i < push->shards.size(); ++i) {
     const ShardId id = push->shards[i];
@@ -131,14 +131,18 @@ uint64_t Server::apply_pour(ShardSlot* slot, const SyncPour& pour, PourBatch* ba
     mean.add(request_of(share).lr_scale, share.examples);
   }
   const float scale = mean.value();
+  const uint32_t number = pour.claim.ids.front().block.phase;
+  const PhaseView phase = shape_.phase(number);
   if (slot->rows.dense) {
-    const uint64_t size = dense_size(id);
+    const bool has = phase.has_dense(id - options_.shards);
+    const uint64_t size = has ? dense_size(id) : 0;
     merger.begin_dense(size);
     for (const SyncPour::Share& share : pour.shares)
-      merger.add_dense(dense_of(request_of(share), id), share.weight, dense_begin(id),
-                       dense_rules_->sums());
-    slot->rows.dense->push(merger.dense(), examples, scale);
-    const uint64_t op = slot->replica.commit(pour.claim, with_lr_scale(merger.dense_hash(), scale));
+      if (const float* gradient = dense_of(request_of(share), id); gradient != nullptr && has)
+        merger.add_dense(gradient, share.weight, dense_begin(id), dense_rules_->sums());
+    if (has) slot->rows.dense->push(merger.dense(), examples, scale);
+    const uint64_t hash = has ? with_lr_scale(merger.dense_hash(), scale) : 0;
+    const uint64_t op = slot->replica.commit(pour.claim, hash);
     if (followed)
       forward_last(slot, size * sizeof(float),
                    batch->add_dense(pour.claim, {examples, scale}, id, size));
@@ -149,21 +153,27 @@ uint64_t Server::apply_pour(ShardSlot* slot, const SyncPour& pour, PourBatch* ba
     const ShardedKeys& keys = request_of(share).keys;
     keys_max += keys.begin[id + 1] - keys.begin[id];
   }
-  merger.begin_rows(keys_max);
+  const std::vector<uint32_t>& width = widths(number, id);
+  merger.begin_rows(keys_max, width);
+  std::vector<const float*> rows(width.size());
   for (const SyncPour::Share& share : pour.shares) {
     const PushRequest& request = request_of(share);
+    if (phase_of(request) != number) continue;  // no honest worker's
     const uint32_t begin = request.keys.begin[id];
-    merger.add_rows({request.keys.keys + begin, request.keys.begin[id + 1] - begin},
-                    request.counts + begin, request.tables, begin, share.weight);
+    const uint32_t n = request.keys.begin[id + 1] - begin;
+    for (size_t t = 0; t < width.size() && n > 0; ++t)
+      rows[t] = width[t] == 0 ? nullptr : request.tables[t] + row_at(request.keys, t, begin);
+    merger.add_rows({request.keys.keys + begin, n}, request.counts + begin, rows, share.weight);
   }
   for (size_t t = 0; t < slot->rows.tables.size() && keys_max > 0; ++t)
-    slot->rows.tables[t].push(merger.keys(), merger.table(t), merger.counts(), scale);
+    if (width[t] > 0)
+      slot->rows.tables[t].push(merger.keys(), merger.table(t), merger.counts(), scale);
   const bool empty = merger.keys().empty();
   const uint64_t op = slot->replica.commit(
       pour.claim, empty ? merger.rows_hash() : with_lr_scale(merger.rows_hash(), scale));
   if (followed) {
     uint64_t row = sizeof(Key) + sizeof(uint32_t);
-    for (const uint32_t dim : dims_) row += dim * sizeof(float);
+    for (const uint32_t floats : width) row += floats * sizeof(float);
     forward_last(slot, merger.keys().size() * row,
                  batch->add_rows(pour.claim, {examples, scale}, id));
   }
@@ -201,7 +211,7 @@ void Server::finish(const SyncPushes& finished) {
 
 void Server::change_shards(std::span<const ShardId> shards,
                            const std::function<void(ShardSlot*, Replies*)>& change) {
-  PourBatch batch(&replicator_, dims_, options_.shards, shard_count());
+  PourBatch batch(&replicator_, options_.tables.size(), options_.shards, shard_count());
   Replies answers;
   for (const ShardId id : shards) {
     const std::lock_guard lock(slots_[id]->mutex);

@@ -140,7 +140,7 @@ TEST_P(SyncRule, OneStepIsOnePushOfTheMean) {
     for (const uint32_t count : mean.counts) occurrences += count;
   }
   EXPECT_EQ(server->totals().occurrences[0], occurrences);
-  EXPECT_EQ(server->totals().dense_examples_min, 4 * (50U + 70U));
+  EXPECT_EQ(server->totals().dense.at(0).min, 4 * (50U + 70U));
   EXPECT_EQ(server->totals().rows, wide.rows().size() + narrow.rows().size());
   const TestPush all(3, member_batch(9, 0), 900, *server);  // only for its keys
   std::vector<float> got_wide(all.wide.size()), got_narrow(all.narrow.size());
@@ -263,8 +263,8 @@ TEST(PushSync, APartIsThereAlready) {
   for (const auto& p : step.pushes)
     for (const uint32_t count : p->counts) due += count;
   EXPECT_EQ(server->totals().occurrences[0], due);
-  EXPECT_EQ(server->totals().dense_examples_min, 27U);
-  EXPECT_EQ(server->totals().dense_examples_max, 27U);
+  EXPECT_EQ(server->totals().dense.at(0).min, 27U);
+  EXPECT_EQ(server->totals().dense.at(0).max, 27U);
 }
 
 TEST(PushSync, AVoidedMember) {

@@ -232,8 +232,8 @@ TEST_F(ThreadedPair, ReplicasAreEqualAndRolesChangeBesidePushes) {
   ASSERT_EQ(shards.size(), 10U);
   EXPECT_TRUE(equal_replicas(*servers_[0], *servers_[1], shards));
   EXPECT_EQ(counts_of(*servers_[1], shards), counts_of(pushes));
-  EXPECT_EQ(servers_[1]->totals(shards).dense_examples_min, kBatches * 10U);
-  EXPECT_EQ(servers_[1]->totals(shards).dense_examples_max, kBatches * 10U);
+  EXPECT_EQ(servers_[1]->totals(shards).dense.at(0).min, kBatches * 10U);
+  EXPECT_EQ(servers_[1]->totals(shards).dense.at(0).max, kBatches * 10U);
   EXPECT_EQ(servers_[0]->diverged() + servers_[1]->diverged(), 0U);
 }
 

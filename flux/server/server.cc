@@ -41,13 +41,39 @@ Result<std::shared_ptr<const DenseRules>> make_dense_rules(const ServerOptions& 
   return rules;
 }
 
+ModelShape shape_of(const ServerOptions& options) {
+  ModelShape shape{options.shards, {}, options.parameters, options.groups, {}, options.phases};
+  for (const TableOptions& table : options.tables) {
+    shape.dims.push_back(table.dim);
+    if (options.groups > 1) shape.table_groups.push_back(table.group);
+  }
+  return shape;
+}
+
 }  // namespace
 
 Status Server::check_options(const ServerOptions& options) {
+  uint64_t parameters = 0;
+  for (const PhaseShape& phase : options.phases) {
+    parameters += phase.parameters;
+    bool fits = phase.dims.size() == options.tables.size();
+    for (size_t t = 0; fits && t < phase.dims.size(); ++t)
+      fits = phase.dims[t] == 0 || phase.dims[t] == options.tables[t].dim;
+    if (!fits) return invalid("a phase whose tables are not those of the model");
+  }
+  if (!options.phases.empty() && parameters != options.parameters)
+    return invalid("phases with {} dense parameters of {}", parameters, options.parameters);
   if (options.shards < 1 || options.shards > 65536)
     return invalid("shards: {} is not between 1 and 65536", options.shards);
+  if (options.groups < 1 || options.groups > std::min(options.shards, 256U))
+    return invalid("{} groups of keys over {} shards; each needs one", options.groups,
+                   options.shards);
+  for (const TableOptions& table : options.tables)
+    if (table.group > options.groups)
+      return invalid("table '{}' is of group {}, there are {}", table.name, table.group,
+                     options.groups);
   if (!options.places) return Status::ok();
-  const uint64_t total = options.shards + uint64_t{dense_shard_count(options.parameters)};
+  const uint64_t total = shape_of(options).all_shards();
   const std::vector<ShardAssignment>& places = options.places->shards;
   for (size_t i = 0; i < places.size(); ++i) {
     if (places[i].shard >= total)
@@ -61,6 +87,7 @@ Status Server::check_options(const ServerOptions& options) {
 
 Server::Server(const ServerOptions& options)
     : options_(with_defaults(options)),
+      shape_(shape_of(options_)),
       replicator_(replicator_options(options_)),
       self_(options_.self) {}
 
@@ -84,9 +111,11 @@ Result<std::shared_ptr<Server>> Server::create(const ServerOptions& options) {
   for (const TableOptions& table : options.tables) {
     FLUX_ASSIGN_OR_RETURN(auto rule, make_optimizer(table.optimizer));
     server->table_rules_.push_back(std::move(rule));
-    server->dims_.push_back(table.dim);
     server->arenas_.push_back(make_row_arena(table));
   }
+  for (uint32_t p = 0; p < std::max<size_t>(1, options.phases.size()); ++p)
+    for (uint32_t g = 0; g < options.groups; ++g)
+      server->widths_.push_back(server->shape_.widths(p, g));
   FLUX_ASSIGN_OR_RETURN(server->dense_rules_, make_dense_rules(options));
   server->replicator_.set_book(std::shared_ptr<FollowerBook>(server, server.get()));
   server->heard_coordinator();
@@ -96,7 +125,7 @@ Result<std::shared_ptr<Server>> Server::create(const ServerOptions& options) {
 }
 
 void Server::build_slots() {
-  slots_.resize(options_.shards + dense_shard_count(options_.parameters));
+  slots_.resize(shape_.all_shards());
   for (ShardId id = 0; id < slots_.size(); ++id) {
     slots_[id] = std::make_unique<ShardSlot>();
     slots_[id]->replica = ShardReplica(id, options_.incarnation, {});
@@ -121,10 +150,6 @@ void Server::build_slots() {
     slot.backup.link = replicator_.new_link();
     slot.set_backup_link(slot.backup.link);
   }
-}
-
-uint64_t Server::dense_begin(ShardId id) const {
-  return dense_shard_begin(options_.parameters, id - options_.shards);
 }
 
 ShardRows Server::make_rows(ShardId id) const {
@@ -243,6 +268,7 @@ void Server::probe_quiet_backups() {
 ServerTotals Server::totals(std::span<const ShardId> shards) const {
   ServerTotals sum;
   sum.occurrences.resize(options_.tables.size());
+  if (options_.parameters > 0) sum.dense.resize(std::max<size_t>(1, shape_.phases.size()));
   sum.pulls = pulls_.load(std::memory_order_relaxed);
   sum.pushes = pushes_.load(std::memory_order_relaxed);
   for (const ShardId id : shards) {
@@ -256,9 +282,7 @@ ServerTotals Server::totals(std::span<const ShardId> shards) const {
     }
     if (!slot.rows.dense) continue;
     const uint64_t examples = slot.rows.dense->examples();
-    sum.dense_examples_min = sum.has_dense ? std::min(sum.dense_examples_min, examples) : examples;
-    sum.dense_examples_max = std::max(sum.dense_examples_max, examples);
-    sum.has_dense = true;
+    sum.dense[shape_.phase_of_dense(id - options_.shards)].add(examples, examples);
   }
   return sum;
 }

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "flux/api/dense_shards.h"
+#include "flux/api/model_shape.h"
 #include "flux/api/replica_port.h"
 #include "flux/api/saved_shard.h"
 #include "flux/api/server.h"
@@ -47,7 +48,9 @@ inline uint64_t with_lr_scale(uint64_t hash, float scale) {
 struct ServerOptions {
   uint32_t shards = 256;  // sparse shards, 1..65536
   std::vector<TableOptions> tables;
-  uint64_t parameters = 0;  // floats in the flat dense vector
+  uint32_t groups = 1;                  // of keys; TableOptions::group says whose rows a table has
+  uint64_t parameters = 0;              // floats in the flat dense vector
+  std::vector<PhaseShape> phases = {};  // see api/model_shape.h
   // How they are updated: `dense_ranges`, or all by one rule if there are none.
   OptimizerOptions dense_optimizer;
   std::vector<DenseRange> dense_ranges = {};
@@ -80,11 +83,8 @@ struct ServerTotals {
   uint64_t rows = 0;
   std::vector<uint64_t> occurrences;  // by table: sum of the integer counters of its rows
   uint64_t memory_bytes = 0;
-  // The least and the most examples that any dense shard has counted; both 0 without dense shards.
-  uint64_t dense_examples_min = 0;
-  uint64_t dense_examples_max = 0;
-  bool has_dense = false;
-  uint64_t pulls = 0, pushes = 0;  // requests served
+  std::vector<DenseExamples> dense;  // by phase
+  uint64_t pulls = 0, pushes = 0;    // requests served
 };
 
 class SyncMerger;  // server/sync_merger.h
@@ -158,6 +158,7 @@ class Server final : public ServerPort,
   // Shards of the job, here or elsewhere.
   uint32_t shard_count() const { return static_cast<uint32_t>(slots_.size()); }
   uint32_t sparse_shards() const { return options_.shards; }
+  const ModelShape& shape() const { return shape_; }
   const ServerOptions& options() const { return options_; }
   ShardState state(ShardId shard) const;
   // Of the named shards, whoever serves them; not named: of all replicas that are primary.
@@ -194,10 +195,18 @@ class Server final : public ServerPort,
 
   // server.cc
   void build_slots();
-  uint64_t dense_begin(ShardId id) const;
+  uint64_t dense_begin(ShardId id) const { return shape_.dense_begin(id - options_.shards); }
   uint64_t dense_size(ShardId id) const { return dense_begin(id + 1) - dense_begin(id); }
   ShardRows make_rows(ShardId id) const;  // in the initial state
   bool is_dense(ShardId id) const { return id >= options_.shards; }
+  // By table: floats per row in this sparse shard that a phase has; 0: none there.
+  const std::vector<uint32_t>& widths(uint32_t phase, ShardId id) const {
+    return widths_[(shape_.phases.empty() ? 0 : phase) * shape_.groups + shape_.group_of(id)];
+  }
+  // Where the row of the key at this position begins, in what a request has of table t.
+  size_t row_at(const ShardedKeys& keys, size_t t, uint32_t position) const {
+    return size_t{position - keys.begin[shape_.table_shards(t).begin]} * shape_.dims[t];
+  }
   bool is_serving(const ShardSlot& slot, TimeNs now) const;  // the slot's lock is held
   void give_up_waits();
   void tick();
@@ -210,6 +219,8 @@ class Server final : public ServerPort,
   bool keys_are_good(const ShardedKeys& keys, ShardId shard) const;
   bool gradient_is_good(const PushRequest& request, ShardId shard) const;
   Status check_pull(const PullRequest& request) const;
+  bool phase_is_good(const PushClaim& claim) const;
+  // Null: it has nothing for this shard.
   const float* dense_of(const PushRequest& request, ShardId id) const;
   uint64_t gradient_bytes(const PushRequest& request, ShardId id) const;
   uint64_t payload_hash(const PushRequest& request, ShardId id) const;
@@ -316,10 +327,11 @@ class Server final : public ServerPort,
   void superseded(ShardId shard, uint32_t link, ShardEpoch later) override;
 
   ServerOptions options_;
+  const ModelShape shape_;
   std::vector<std::unique_ptr<const Optimizer>> table_rules_;
   std::shared_ptr<const DenseRules> dense_rules_;
   std::vector<std::shared_ptr<RowArena>> arenas_;
-  std::vector<uint32_t> dims_;
+  std::vector<std::vector<uint32_t>> widths_;  // by phase and group: ModelShape::widths()
   std::vector<float> initial_dense_;
   mutable std::vector<std::unique_ptr<ShardSlot>> slots_;  // by ShardId
   Replicator replicator_;

@@ -72,9 +72,7 @@ Result<std::shared_ptr<ServedJob>> ServerService::State::find(uint64_t incarnati
   const std::lock_guard lock(served_mutex_);
   FLUX_ASSIGN_OR_RETURN(auto job, jobs_->find(incarnation));
   auto served = std::make_shared<ServedJob>();
-  const ServerOptions& options = job->server()->options();
-  served->shape = {options.shards, {}, options.parameters};
-  for (const TableOptions& table : options.tables) served->shape.dims.push_back(table.dim);
+  served->shape = job->server()->shape();
   served->job = std::move(job);
   return served_.try_emplace(incarnation, std::move(served)).first->second;
 }

@@ -338,7 +338,7 @@ TEST_F(ServerServiceTest, PassesMarksAndTotals) {
   EXPECT_EQ(totals.value().rows, served()->totals().rows);
   EXPECT_EQ(totals.value().occurrences, served()->totals().occurrences);
   EXPECT_EQ(totals.value().pushes, 2U);
-  EXPECT_TRUE(totals.value().has_dense);
+  EXPECT_FALSE(totals.value().dense.empty());
   EXPECT_EQ(totals.value().bytes_in, remote_.traffic().sent);
   EXPECT_EQ(totals.value().bytes_out, remote_.traffic().received);
   ASSERT_TRUE(

@@ -70,8 +70,8 @@ TEST(Server, EqualsTheReferenceBitForBit) {
   const ServerTotals totals = server->totals();
   EXPECT_EQ(totals.occurrences[0], occurrences);
   EXPECT_EQ(totals.rows, wide.rows().size() + narrow.rows().size());
-  EXPECT_EQ(totals.dense_examples_min, 120U);
-  EXPECT_EQ(totals.dense_examples_max, 120U);
+  EXPECT_EQ(totals.dense.at(0).min, 120U);
+  EXPECT_EQ(totals.dense.at(0).max, 120U);
   uint64_t counted = 0;
   server->for_each_row(server->primaries().shards, [&](Key key, uint32_t count) {
     counted += count;
@@ -175,7 +175,7 @@ TEST_F(SavedServer, LoadsIntoASecondLife) {
   EXPECT_EQ(second->content_hash(), server_->content_hash());
   EXPECT_EQ(marked(*second, {0, 0, 0, 0}, 2), (std::vector<uint32_t>{~0U, 0b11}));
   EXPECT_EQ(second->totals().occurrences, server_->totals().occurrences);
-  EXPECT_EQ(second->totals().dense_examples_min, 60U);
+  EXPECT_EQ(second->totals().dense.at(0).min, 60U);
   // What the first life still sends is refused; what it had is known.
   TestPush late(9, test_batch(7), 50, *second);
   const size_t n = second->shard_count();
@@ -246,8 +246,8 @@ TEST(Server, ConcurrentPushesCountExactly) {
   EXPECT_EQ(applied, kBatches * size_t{server->shard_count()});
   EXPECT_EQ(duplicate, applied);
   EXPECT_EQ(server->totals().occurrences[0], occurrences);
-  EXPECT_EQ(server->totals().dense_examples_min, kBatches * 10U);
-  EXPECT_EQ(server->totals().dense_examples_max, kBatches * 10U);
+  EXPECT_EQ(server->totals().dense.at(0).min, kBatches * 10U);
+  EXPECT_EQ(server->totals().dense.at(0).max, kBatches * 10U);
   EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 30), std::vector<uint32_t>(30, ~0U));
 }
 

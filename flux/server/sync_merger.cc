@@ -19,7 +19,8 @@ void scale(float* out, const float* values, size_t n, float weight) {
 
 }  // namespace
 
-void SyncMerger::begin_rows(size_t keys_max) {
+void SyncMerger::begin_rows(size_t keys_max, std::span<const uint32_t> dims) {
+  dims_ = dims;
   keys_.clear();
   counts_.clear();
   for (size_t t = 0; t < dims_.size(); ++t)
@@ -40,14 +41,15 @@ uint32_t SyncMerger::find_or_add(Key key, bool* added) {
 }
 
 void SyncMerger::add_rows(std::span<const Key> keys, const uint32_t* counts,
-                          std::span<const float* const> tables, size_t first, float weight) {
+                          std::span<const float* const> rows, float weight) {
   for (size_t i = 0; i < keys.size(); ++i) {
     bool added = false;
     const uint32_t at = find_or_add(keys[i], &added);
     counts_[at] += counts[i];
     for (size_t t = 0; t < dims_.size(); ++t) {
+      if (dims_[t] == 0) continue;
       float* sum = tables_[t].data() + size_t{at} * dims_[t];
-      const float* row = tables[t] + (first + i) * dims_[t];
+      const float* row = rows[t] + i * dims_[t];
       if (added) {
         scale(sum, row, dims_[t], weight);
       } else {
@@ -70,7 +72,7 @@ uint64_t SyncMerger::rows_hash() const {
   uint64_t h = hash_bytes(keys_.data(), keys_.size() * sizeof(Key));
   h = hash_bytes(counts_.data(), counts_.size() * sizeof(uint32_t), h);
   for (size_t t = 0; t < dims_.size(); ++t)
-    h = hash_bytes(tables_[t].data(), keys_.size() * dims_[t] * sizeof(float), h);
+    if (dims_[t] > 0) h = hash_bytes(tables_[t].data(), keys_.size() * dims_[t] * sizeof(float), h);
   return h;
 }
 

@@ -16,14 +16,15 @@ namespace flux {
 
 class SyncMerger {
  public:
-  // `dims`: floats per row, by table; must outlive the merger.
-  explicit SyncMerger(std::span<const uint32_t> dims) : dims_(dims), tables_(dims.size()) {}
+  explicit SyncMerger(size_t tables) : tables_(tables) {}
 
-  // Begins a sum over at most `keys_max` rows.
-  void begin_rows(size_t keys_max);
-  // Adds weight x gradients: row i of table t lies at tables[t] + (first + i) * dim.
+  // Begins a sum over at most `keys_max` rows. `dims`: floats per row, by table; 0: it has none.
+  // They must stay until the next sum begins.
+  void begin_rows(size_t keys_max, std::span<const uint32_t> dims);
+  std::span<const uint32_t> dims() const { return dims_; }
+  // Adds weight x gradients: row i of table t lies at rows[t] + i * dim.
   void add_rows(std::span<const Key> keys, const uint32_t* counts,
-                std::span<const float* const> tables, size_t first, float weight);
+                std::span<const float* const> rows, float weight);
   std::span<const Key> keys() const { return keys_; }
   const uint32_t* counts() const { return counts_.data(); }
   const float* table(size_t t) const { return tables_[t].data(); }

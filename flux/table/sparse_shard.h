@@ -31,6 +31,10 @@ struct TableOptions {
   float init_scale = 0.01F;
   uint64_t seed = 1;
   OptimizerOptions optimizer;
+  // Slots whose keys have rows here; none: all. Tables name the same slots or different ones, so
+  // that every slot belongs to one group (api/model_shape.h).
+  std::vector<std::string> slots = {};
+  uint32_t group = 0;  // 0: rows for all keys, else for those of this group, from 1
 };
 
 // Names the field that is out of range, the range and the value.

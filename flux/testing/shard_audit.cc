@@ -168,10 +168,10 @@ std::string ShardAudit::check_accounts(const std::vector<ClosedPass>& closed,
     skipped += closed[p].skipped_examples;
     least += skipped_examples(p).first;
   }
-  if (totals.has_dense && (totals.dense_examples_min < expected - skipped ||
-                           totals.dense_examples_max > expected - least))
-    return fmt::format("{} to {} examples are applied of {}, {} skipped", totals.dense_examples_min,
-                       totals.dense_examples_max, expected, skipped);
+  for (const DenseExamples& dense : totals.dense)
+    if (dense.any() && (dense.min < expected - skipped || dense.max > expected - least))
+      return fmt::format("{} to {} examples are applied of {}, {} skipped", dense.min, dense.max,
+                         expected, skipped);
   if (batches_skipped > skipped_.size())
     return fmt::format("{} batches are counted as skipped, {} are", batches_skipped,
                        skipped_.size());

@@ -438,9 +438,7 @@ Result<WorkerSetup> WorkerProcess::set_up(const JoinReply& joined) {
   setup.lane.metrics = false;
   setup.lane.answer_deadline_ns = 30 * kSecond;
   setup.lane.client.incarnation = joined.incarnation;
-  setup.lane.client.sparse_shards = plan.shards;
-  setup.lane.client.dims = shape.dims;
-  setup.lane.client.parameters = shape.parameters;
+  setup.lane.client.shape = shape;
   setup.lane.client.session.answer_timeout_ns = 300 * kMillisecond;
   setup.lane.client.session.timeout_max_ns = 2 * kSecond;
   setup.lane.client.session.pushes_max =
@@ -449,7 +447,8 @@ Result<WorkerSetup> WorkerProcess::set_up(const JoinReply& joined) {
   for (uint32_t lane = 0; lane < plan.lanes[index_]; ++lane) {
     LaneSetup one;
     one.executor = node_.get();
-    FLUX_ASSIGN_OR_RETURN(one.net, Net::compile(context_->graph, {Precision::kFp32, 4, false}));
+    FLUX_ASSIGN_OR_RETURN(auto net, Net::compile(context_->graph, {Precision::kFp32, 4, false}));
+    one.nets.push_back(std::move(net));
     one.reach = [this, shape, answers](ServerId, const std::string& address) {
       const auto held = std::make_shared<HeldServer>(
           context_->net.connect(node_.get(), address, PeerRole::kWorker), shape);

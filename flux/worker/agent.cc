@@ -8,6 +8,8 @@ namespace flux {
 namespace {
 constexpr uint32_t kReportsOutMax = 8;
 constexpr TimeNs kBackoffMax = kSecond;
+constexpr TimeNs kMetricsEvery = 2 * kSecond;
+constexpr size_t kMetricsBytesMax = 8U << 20;  // of a report; beyond it they are not told
 }  // namespace
 
 WorkerAgent::WorkerAgent(AgentOptions options, Executor* executor, JobPort* job, Offload* offload,
@@ -118,7 +120,7 @@ Status WorkerAgent::build_lanes(WorkerSetup setup) {
   setup.lane.client.incarnation = joined_.incarnation;
   ModeOptions mode;
   mode.lanes = count;
-  mode.client = with_model(setup.lane.client, setup.lanes[0].net->graph());
+  mode.client = with_model(setup.lane.client, graphs_of(setup.lanes[0].nets));
   BlockStoreOptions store;
   store.lanes = count;
   store.only_when_idle = setup.deterministic;
@@ -134,7 +136,7 @@ Status WorkerAgent::build_lanes(WorkerSetup setup) {
     LaneSetup& one = setup.lanes[i];
     LaneOptions options = setup.lane;
     options.index = i;
-    auto lane = std::make_shared<Lane>(options, one.executor, std::move(one.net), joined_.map,
+    auto lane = std::make_shared<Lane>(options, one.executor, std::move(one.nets), joined_.map,
                                        std::move(one.reach), route_fetcher(one.executor),
                                        store_.get(), mode_.get());
     store_->set_wake(i, [executor = one.executor, weak = std::weak_ptr<Lane>(lane)] {
@@ -205,7 +207,9 @@ void WorkerAgent::tick() {
 void WorkerAgent::send_report() {
   if (reports_out_ >= kReportsOutMax || rejoining_) return;
   ++reports_out_;
-  WorkerReport now = report();
+  const bool tells = executor_->now_ns() - metrics_told_ns_ >= kMetricsEvery;
+  if (tells) metrics_told_ns_ = executor_->now_ns();
+  WorkerReport now = report(tells);
   now.ahead = blocks_ahead();
   disclaimed_ = {now.ahead.begin(), now.ahead.end()};
   job_->report(joined_.worker, std::move(now),
@@ -304,7 +308,7 @@ void WorkerAgent::say_goodbye(TimeNs backoff) {
   }
   told.add_to(&last);
   job_->leave(
-      last, report(), status_, guard([this, told, backoff](const Status& status) {
+      last, report(true), status_, guard([this, told, backoff](const Status& status) {
         if (phase_ == Phase::kOver) return;
         const TimeNs patience = status_.is_ok() ? options_.silence_ns : options_.silence_ns / 4;
         if (status.code() == Code::kUnavailable && executor_->now_ns() - heard_ns_ < patience) {
@@ -324,7 +328,7 @@ void WorkerAgent::over() {
   WorkerOutcome outcome;
   outcome.status = status_;
   outcome.reason = reason_;
-  outcome.report = report();
+  outcome.report = report(true);
   if (on_over_) std::exchange(on_over_, nullptr)(outcome);
 }
 
@@ -334,13 +338,15 @@ Progress WorkerAgent::progress() const {
   return sum;
 }
 
-WorkerReport WorkerAgent::report() const {
+WorkerReport WorkerAgent::report(bool with_metrics) const {
   WorkerReport out;
   const Progress sum = progress();
   out.examples = sum.examples;
   out.batches = sum.batches;
   out.loss_sum = sum.loss_sum;
   if (options_.report_auc) out.train_auc = sum.metrics.auc();
+  if (with_metrics && options_.report_auc) out.metrics = sum.metrics.encode();
+  if (out.metrics.size() > kMetricsBytesMax) out.metrics.clear();
   out.duplicates = sum.duplicates;
   out.stage_ns.assign(sum.stage_ns.begin(), sum.stage_ns.end());
   for (const auto& lane : lanes_) {

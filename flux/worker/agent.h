@@ -50,7 +50,7 @@ struct AgentOptions {
 // What one lane is built from. Its ports are made on its executor.
 struct LaneSetup {
   Executor* executor = nullptr;
-  std::unique_ptr<Net> net;
+  std::vector<std::unique_ptr<Net>> nets;  // by phase
   ReachServer reach;
 };
 
@@ -94,7 +94,8 @@ class WorkerAgent {
   // Ends soon: drops what is not begun, finishes what is in flight, leaves.
   void stop(const std::string& why);
   bool is_over() const { return phase_ == Phase::kOver; }
-  WorkerReport report() const;
+  // `with_metrics`: what it saw while training, some 100 KB.
+  WorkerReport report(bool with_metrics = false) const;
   Progress progress() const;
   WorkerId worker() const { return joined_.worker; }
 
@@ -187,6 +188,7 @@ class WorkerAgent {
   bool fetching_map_ = false;
   std::vector<std::function<void(const Result<ClusterMap>&)>> map_waiting_;
   uint32_t reports_out_ = 0;
+  TimeNs metrics_told_ns_ = 0;
   std::set<BlockId> disclaimed_;  // WorkerReport::ahead of the last report
   Status status_;
   std::string reason_;

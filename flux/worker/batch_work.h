@@ -18,20 +18,27 @@ namespace flux {
 struct BatchWork {
   enum class Stage : uint8_t { kPlanned, kPulling, kPulled };
 
-  BatchWork(uint32_t shards, const std::vector<uint32_t>& dims, size_t parameters)
-      : plan(shards),
-        rows(dims.size()),
-        row_gradients(dims.size()),
-        row_pointers(dims.size()),
-        dense_gradient(parameters) {}
+  explicit BatchWork(const ModelShape& shape)
+      : plan(shape),
+        rows(shape.dims.size()),
+        row_gradients(shape.dims.size()),
+        row_pointers(shape.dims.size()),
+        first_rows(shape.dims.size()),
+        last_rows(shape.dims.size()) {}
 
-  // Makes room for the rows of the plan.
-  void size_rows(const std::vector<uint32_t>& dims) {
-    for (size_t t = 0; t < dims.size(); ++t) {
-      rows[t].resize_discard(plan.unique() * dims[t]);
-      row_gradients[t].resize_discard(plan.unique() * dims[t]);
-      row_pointers[t] = rows[t].data();
+  // Makes room for the rows of the plan and a dense gradient, as the batch's phase has them. Rows
+  // lie by position, also where a table has only some.
+  void size_for(const ModelShape& shape, uint32_t number) {
+    const PhaseView phase = shape.phase(number);
+    for (size_t t = 0; t < rows.size(); ++t) {
+      const ShardRange shards = shape.table_shards(t);
+      first_rows[t] = plan.begin()[shards.begin];
+      last_rows[t] = plan.begin()[shards.end];
+      rows[t].resize_discard(last_rows[t] * phase.dims[t]);
+      row_gradients[t].resize_discard(last_rows[t] * phase.dims[t]);
+      row_pointers[t] = rows[t].data() + first_rows[t] * phase.dims[t];
     }
+    dense_gradient.resize_discard(phase.parameters());
   }
   // The gradient as a part of a push.
   PushPart part() const {
@@ -39,7 +46,8 @@ struct BatchWork {
     out.id = item.id;
     out.keys = plan.sharded();
     out.counts = plan.counts().data();
-    for (const Buffer<float>& table : row_gradients) out.tables.push_back(table.data());
+    for (size_t t = 0; t < rows.size(); ++t)
+      out.tables.push_back(row_gradients[t].data() + (row_pointers[t] - rows[t].data()));
     out.dense = dense_gradient.data();
     out.examples = batch.size;
     out.lr_scale = item.lr_scale;
@@ -55,7 +63,9 @@ struct BatchWork {
   Batch batch;
   KeyPlan plan;
   std::vector<Buffer<float>> rows, row_gradients;  // by table
-  std::vector<float*> row_pointers;
+  std::vector<float*> row_pointers;                // to the first row of each table
+  std::vector<size_t> first_rows, last_rows;       // its positions in the plan
+  std::vector<uint8_t> groups;                     // of each key, where the model has several
   Buffer<float> dense_gradient;
   std::shared_ptr<Buffer<float>> dense;  // pulled with the rows
   Stage stage = Stage::kPlanned;

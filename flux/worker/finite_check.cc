@@ -18,12 +18,15 @@ std::string parameter_text(const Graph& graph, const float* values, size_t at) {
 // The first thing of one kind (gradients, or weights before the batch) that is not finite.
 std::string row_text(const Computed& batch, const std::vector<Buffer<float>>& tables) {
   const ShardedKeys keys = batch.work->plan.sharded();
-  for (size_t t = 0; t < tables.size(); ++t) {
-    const size_t bad = first_not_finite(tables[t].data(), tables[t].size());
-    if (bad == tables[t].size()) continue;
+  for (size_t t = 0; t < batch.tables.size(); ++t) {
+    const Buffer<float>& table = tables[batch.tables[t]];
     const std::string& name = batch.graph->tables()[t];
     const size_t dim = batch.graph->inputs().tables.at(name);
-    return fmt::format("table {} is {} at key {}", name, float_text(tables[t][bad]),
+    // Before it are no rows of this table.
+    const size_t first = batch.work->first_rows[batch.tables[t]] * dim;
+    const size_t bad = first + first_not_finite(table.data() + first, table.size() - first);
+    if (bad == table.size()) continue;
+    return fmt::format("table {} is {} at key {}", name, float_text(table[bad]),
                        keys.keys[bad / dim]);
   }
   return "";

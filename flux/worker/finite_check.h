@@ -6,6 +6,7 @@
 // functions. A good batch costs one pass over its gradients; only a bad one is looked into.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "flux/nn/graph.h"
@@ -19,6 +20,7 @@ constexpr size_t kRefusalBytesMax = 2000;
 struct Computed {
   const BatchWork* work = nullptr;
   const Graph* graph = nullptr;
+  std::span<const uint32_t> tables;    // of the graph's tables: where the work has their rows
   double loss = 0;                     // sum over the batch
   const float* predictions = nullptr;  // [batch]
   const float* parameters = nullptr;   // that it was computed with; null: none

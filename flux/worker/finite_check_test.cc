@@ -28,19 +28,22 @@ class Reader final : public BlockReader {
   }
 };
 
+constexpr uint32_t kTables[] = {0};  // of the network -> of the model
+
 // One batch of a model, computed.
 struct Rig {
   Rig(std::shared_ptr<const Graph> model, Precision precision)
       : graph(std::move(model)),
         dim(graph->inputs().tables.begin()->second),
-        work(kShards, {dim}, graph->parameter_count()),
+        shape{kShards, {dim}, graph->parameter_count()},
+        work(shape),
         parameters(graph->initial_parameters(1)),
         net(std::move(Net::compile(graph, {precision, kBatch, false})).value()) {
     const SampleBatch sample = make_sample(*graph, kBatch, 60, 1);
     std::vector<uint64_t> keys;
     for (const uint32_t row : sample.index) keys.push_back(1000 + row);
     work.plan.build(keys);
-    work.size_rows({dim});
+    work.size_for(shape, 0);
     for (size_t i = 0; i < work.plan.unique(); ++i)
       for (uint32_t d = 0; d < dim; ++d)
         work.rows[0][i * dim + d] = sample.rows[0][(work.plan.keys()[i] - 1000) * dim + d];
@@ -55,16 +58,17 @@ struct Rig {
     input.batch = kBatch;
     input.labels = work.batch.labels.data();
     input.dense = work.batch.dense_values.data();
-    input.tables = {{work.rows[0].data(), work.plan.unique(), work.plan.index().data()}};
+    input.tables = {{work.rows[0].data(), work.plan.unique(), 0, work.plan.index().data()}};
     NetGradients gradients{work.dense_gradient.data(), {work.row_gradients[0].data()}};
     net->set_parameters(parameters.data());
     std::vector<float> predictions(kBatch);
     const double loss = net->train(input, &gradients, predictions.data());
-    return why_refused({&work, graph.get(), loss, predictions.data(), parameters.data()});
+    return why_refused({&work, graph.get(), kTables, loss, predictions.data(), parameters.data()});
   }
 
   std::shared_ptr<const Graph> graph;
   uint32_t dim;
+  ModelShape shape;
   BatchWork work;
   std::vector<float> parameters;
   std::unique_ptr<Net> net;

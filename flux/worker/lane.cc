@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "flux/base/hash.h"
-#include "flux/worker/judged_head.h"
+#include "flux/worker/key_groups.h"
 #include "flux/worker/scored.h"
 
 namespace flux {
@@ -15,28 +15,26 @@ constexpr TimeNs kFar = 3600 * kSecond;
 
 }  // namespace
 
-PsClientOptions with_model(PsClientOptions options, const Graph& graph) {
-  options.dims.clear();
-  for (const std::string& table : graph.tables())
-    options.dims.push_back(graph.inputs().tables.at(table));
-  options.parameters = graph.parameter_count();
-  options.dense_sums = graph.summaries();
-  return options;
-}
-
-Lane::Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net, ClusterMap map,
-           ReachServer reach, FetchRoute fetch_route, BatchSource* source, WorkerMode* mode)
+Lane::Lane(LaneOptions options, Executor* executor, std::vector<std::unique_ptr<Net>> nets,
+           ClusterMap map, ReachServer reach, FetchRoute fetch_route, BatchSource* source,
+           WorkerMode* mode)
     : options_(std::move(options)),
       executor_(executor),
-      net_(std::move(net)),
       source_(source),
-      client_(with_model(options_.client, net_->graph()), std::move(map), std::move(reach),
+      client_(with_model(options_.client, graphs_of(nets)), std::move(map), std::move(reach),
               std::move(fetch_route), executor),
       host_(std::make_shared<LaneHost>()),
-      no_keys_(options_.client.sparse_shards + 1, 0),
-      predictions_(options_.batch_max * net_->graph().heads().size()),
+      no_keys_(options_.client.shape.sparse_shards + 1, 0),
       last_ns_(executor->now_ns()) {
-  options_.client = with_model(options_.client, net_->graph());
+  ModelLayout layout = model_layout(graphs_of(nets), options_.client.shape.sparse_shards);
+  options_.client = with_model(options_.client, graphs_of(nets));
+  size_t heads = 0;
+  for (size_t p = 0; p < nets.size(); ++p) {
+    heads = std::max(heads, nets[p]->graph().heads().size());
+    nets_.push_back({std::move(nets[p]), std::move(layout.table_of[p]), nullptr, 0});
+  }
+  for (const SliceSlot& slot : options_.slices) progress_.metrics = ProgressiveSet(slot.values_max);
+  predictions_.resize_discard(options_.batch_max * heads);
   host_->index = options_.index;
   host_->executor = executor;
   host_->client = &client_;
@@ -75,10 +73,17 @@ void Lane::spend_on_wait() {
   }
 }
 
+uint32_t Lane::phase_of(const BatchWork& work) const {
+  return std::min<uint32_t>(network_of(work.item.id.block),
+                            static_cast<uint32_t>(nets_.size() - 1));
+}
+
+PhaseView Lane::shape_of(const BatchWork& work) const {
+  return options_.client.shape.phase(phase_of(work));
+}
+
 BatchWorkPtr Lane::free_work() {
-  if (free_.empty())
-    return std::make_shared<BatchWork>(options_.client.sparse_shards, options_.client.dims,
-                                       options_.client.parameters);
+  if (free_.empty()) return std::make_shared<BatchWork>(options_.client.shape);
   BatchWorkPtr work = std::move(free_.back());
   free_.pop_back();
   return work;
@@ -91,7 +96,7 @@ void Lane::recycle(BatchWorkPtr work) {
 }
 
 std::shared_ptr<Buffer<float>> Lane::free_dense() {
-  if (free_dense_.empty()) return std::make_shared<Buffer<float>>(options_.client.parameters);
+  if (free_dense_.empty()) return std::make_shared<Buffer<float>>(options_.client.shape.parameters);
   auto buffer = std::move(free_dense_.back());
   free_dense_.pop_back();
   return buffer;
@@ -140,8 +145,9 @@ bool Lane::prepare() {
     return true;
   }
   spend(Stage::kRead);
-  work->plan.build(work->batch.keys);
-  work->size_rows(options_.client.dims);
+  find_key_groups(work->batch, options_.slot_groups, &work->groups);
+  work->plan.build(work->batch.keys, work->groups);
+  work->size_for(options_.client.shape, phase_of(*work));
   work->stage = BatchWork::Stage::kPlanned;
   queue_.push_back(std::move(work));
   spend(Stage::kPlan);
@@ -162,11 +168,11 @@ bool Lane::start_pulls() {
     ++pulled_before;
     work->stage = BatchWork::Stage::kPulling;
     work->pull_number = ++pulls_;
-    const bool dense = options_.client.parameters > 0 && !options_.separate_dense;
+    const bool dense = shape_of(*work).parameters() > 0 && !options_.separate_dense;
     if (dense) work->dense = free_dense();
-    client_.pull(
-        {work->plan.sharded(), work->row_pointers, dense ? work->dense->data() : nullptr, work},
-        [this, work](const Status& status) { pulled(work, status); });
+    client_.pull({work->plan.sharded(), work->row_pointers, dense ? work->dense->data() : nullptr,
+                  work, phase_of(*work)},
+                 [this, work](const Status& status) { pulled(work, status); });
     moved = true;
   }
   if (moved) spend(Stage::kPull);
@@ -179,22 +185,23 @@ void Lane::pulled(const BatchWorkPtr& work, const Status& status) {
   if (!status.is_ok()) {
     // Not that of a batch that was dropped meanwhile.
     if (std::find(queue_.begin(), queue_.end(), work) != queue_.end()) fail(status);
-  } else if (work->dense && work->pull_number > newest_pull_) {
-    std::swap(newest_dense_, work->dense);
-    newest_pull_ = work->pull_number;
+  } else if (PhaseNet& of = net_of(*work); work->dense && work->pull_number > of.newest_pull) {
+    std::swap(of.newest_dense, work->dense);
+    of.newest_pull = work->pull_number;
   }
   if (work->dense) free_dense_.push_back(std::exchange(work->dense, nullptr));
   notify();
 }
 
 // With separate_dense: asks for the dense values of the front batch; true when they have come.
-bool Lane::dense_is_here() {
-  if (!options_.separate_dense || options_.client.parameters == 0) return true;
+bool Lane::dense_is_here(const BatchWork& front) {
+  if (!options_.separate_dense || shape_of(front).parameters() == 0) return true;
   if (!dense_asked_) {
     dense_asked_ = true;
     dense_here_ = false;
-    if (!newest_dense_) newest_dense_ = free_dense();
-    client_.pull({{nullptr, no_keys_.data()}, {}, newest_dense_->data(), newest_dense_},
+    auto& newest = net_of(front).newest_dense;
+    if (!newest) newest = free_dense();
+    client_.pull({{nullptr, no_keys_.data()}, {}, newest->data(), newest, phase_of(front)},
                  [this](const Status& status) {
                    ++events_;
                    dense_here_ = true;
@@ -211,7 +218,7 @@ bool Lane::compute_front() {
   const BatchWorkPtr work = queue_.front();
   if (work->stage != BatchWork::Stage::kPulled) return false;
   if (!work->item.evaluate && !mode_->may_compute()) return false;
-  if (!dense_is_here() || failing_) return false;
+  if (!dense_is_here(*work) || failing_) return false;
   queue_.pop_front();
   dense_asked_ = false;
   fill_input(work.get());
@@ -236,16 +243,19 @@ void Lane::fill_input(BatchWork* work) {
   input_.labels = work->batch.labels.data();
   input_.dense = work->batch.dense_values.data();
   input_.begin = work->batch.begin.empty() ? nullptr : work->batch.begin.data();
+  input_.values = work->batch.values.empty() ? nullptr : work->batch.values.data();
   input_.weights = work->batch.weights.empty() ? nullptr : work->batch.weights.data();
   input_.noise = noise_of(work->item.id);
   input_.tables.clear();
   gradients_.parameters = work->dense_gradient.data();
   gradients_.tables.clear();
-  for (size_t t = 0; t < work->rows.size(); ++t) {
-    input_.tables.push_back({work->rows[t].data(), work->plan.unique(), work->plan.index().data()});
+  const PhaseNet& of = net_of(*work);
+  for (const uint32_t t : of.tables) {
+    input_.tables.push_back(
+        {work->rows[t].data(), work->last_rows[t], work->first_rows[t], work->plan.index().data()});
     gradients_.tables.push_back(work->row_gradients[t].data());
   }
-  if (newest_dense_) net_->set_parameters(newest_dense_->data());
+  if (of.newest_dense) of.net->set_parameters(of.newest_dense->data());
 }
 
 uint64_t Lane::noise_of(const BatchId& id) {
@@ -254,14 +264,16 @@ uint64_t Lane::noise_of(const BatchId& id) {
   return hash_pair(block, id.batch);
 }
 
-Computed Lane::computed(const BatchWork& work, double loss) const {
-  return {&work, &net_->graph(), loss, predictions_.data(),
-          newest_dense_ ? newest_dense_->data() : nullptr};
+Computed Lane::computed(const BatchWork& work, double loss) {
+  const PhaseNet& of = net_of(work);
+  return {&work, &of.net->graph(),    of.tables,
+          loss,  predictions_.data(), of.newest_dense ? of.newest_dense->data() : nullptr};
 }
 
 // False: the batch was refused.
 bool Lane::train(const BatchWorkPtr& work) {
-  const double loss = net_->train(input_, &gradients_, predictions_.data());
+  Net* const net = net_of(*work).net.get();
+  const double loss = net->train(input_, &gradients_, predictions_.data());
   spend(Stage::kCompute);
   std::string refused = why_refused(computed(*work, loss));
   if (!refused.empty()) [[unlikely]] {
@@ -269,28 +281,40 @@ bool Lane::train(const BatchWorkPtr& work) {
     recycle(work);
     return false;
   }
-  const uint32_t n = work->batch.size;
+  note_progress(*work, loss);
+  return true;
+}
+
+void Lane::note_progress(const BatchWork& work, double loss) {
+  const uint32_t n = work.batch.size;
+  const Net& net = *net_of(work).net;
+  const std::vector<Slice> slices = slices_of(work.batch, options_.slices);
+  const uint32_t phase = phase_of(work);
   const std::lock_guard lock(progress_mutex_);
-  const JudgedHead head = judged_head(net_->graph(), work->batch, predictions_.data());
-  if (options_.metrics && head.labels != nullptr)
-    progress_.metrics.add(head.labels, head.predictions, n, net_->head_losses()[head.index]);
+  for (LabelledHead& head : labelled_heads(net.graph(), work.batch, predictions_.data())) {
+    if (!options_.metrics) break;
+    if (phase < options_.phases.size()) head.key.phase = options_.phases[phase];
+    progress_.metrics.add(head.key, head.labels, head.predictions, n,
+                          net.head_losses()[head.index]);
+    progress_.metrics.add_slices(head.key, head.labels, head.predictions, slices);
+  }
   progress_.loss_sum += loss;
   progress_.examples += n;
   ++progress_.batches;
   examples_.fetch_add(n, std::memory_order_relaxed);
-  return true;
 }
 
 void Lane::evaluate(BatchWork* work) {
-  const double loss = net_->predict(input_, predictions_.data());
+  Net* const net = net_of(*work).net.get();
+  const double loss = net->predict(input_, predictions_.data());
   if (!std::isfinite(loss)) [[unlikely]]
     return fail(
         invalid("evaluating {}: the loss is {}: the model diverged; lower the learning rate "
                 "and start from an older checkpoint",
                 to_string(work->item.id), loss));
-  const auto scored = scored_batches(net_->graph(), work->batch, predictions_.data());
+  const ScoredBatches scored(net->graph(), work->batch, predictions_.data(), options_.slices);
   source_->evaluated(options_.index,
-                     {work->item.id, encode_scored(work->batch.size, loss, scored)});
+                     {work->item.id, encode_scored(work->batch.size, loss, scored.all())});
   spend(Stage::kCompute);
 }
 

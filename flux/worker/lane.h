@@ -36,6 +36,7 @@
 #include "flux/worker/batch_work.h"
 #include "flux/worker/finite_check.h"
 #include "flux/worker/mode.h"
+#include "flux/worker/model_layout.h"
 #include "flux/worker/progress.h"
 
 namespace flux {
@@ -45,7 +46,10 @@ struct LaneOptions {
   uint32_t pull_ahead = 0;  // batches
   uint32_t batch_max = 1000;
   bool separate_dense = false;
-  bool metrics = true;  // keep the histogram of predictions (1 MB)
+  std::vector<uint8_t> slot_groups;  // worker/key_groups.h
+  bool metrics = true;               // keep histograms of predictions (1 MB for each head)
+  std::vector<SliceSlot> slices;     // by which metrics are told apart, too
+  std::vector<std::string> phases;   // names, of a job with several
   // Without any progress of what is waited for. Longer than a pull's own deadline, whose message
   // says more.
   TimeNs answer_deadline_ns = 75 * kSecond;
@@ -53,13 +57,12 @@ struct LaneOptions {
   std::function<void(const BatchId&)> on_begin;  // for tests: a batch to be trained is taken
 };
 
-// The options with the layout of this graph's tables and parameters.
-PsClientOptions with_model(PsClientOptions options, const Graph& graph);
-
 class Lane {
  public:
-  Lane(LaneOptions options, Executor* executor, std::unique_ptr<Net> net, ClusterMap map,
-       ReachServer reach, FetchRoute fetch_route, BatchSource* source, WorkerMode* mode);
+  // `nets`: one for each phase of the job, at least one. A phase beyond them has the last.
+  Lane(LaneOptions options, Executor* executor, std::vector<std::unique_ptr<Net>> nets,
+       ClusterMap map, ReachServer reach, FetchRoute fetch_route, BatchSource* source,
+       WorkerMode* mode);
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -89,17 +92,28 @@ class Lane {
 
  private:
   enum class Wait : uint8_t { kNothing, kBlock, kPull, kRoom, kLastPushes };
+  // One phase of the job: its network, and the newest of its dense values.
+  struct PhaseNet {
+    std::unique_ptr<Net> net;
+    std::vector<uint32_t> tables;  // of the network -> of the model
+    std::shared_ptr<Buffer<float>> newest_dense;
+    uint64_t newest_pull = 0;
+  };
+  uint32_t phase_of(const BatchWork& work) const;
+  PhaseView shape_of(const BatchWork& work) const;
+  PhaseNet& net_of(const BatchWork& work) { return nets_[phase_of(work)]; }
   bool prepare();  // read and plan one more batch
   bool start_pulls();
   bool compute_front();
   bool end_if_drained();
   void pulled(const BatchWorkPtr& work, const Status& status);
-  bool dense_is_here();
+  bool dense_is_here(const BatchWork& front);
   void fill_input(BatchWork* work);
   // The same whenever and wherever the batch is trained.
   static uint64_t noise_of(const BatchId& id);
-  Computed computed(const BatchWork& work, double loss) const;
+  Computed computed(const BatchWork& work, double loss);
   bool train(const BatchWorkPtr& work);
+  void note_progress(const BatchWork& work, double loss);
   void evaluate(BatchWork* work);
   void acknowledged(const BatchWorkPtr& work);
   void fail(Status status);
@@ -117,7 +131,7 @@ class Lane {
 
   LaneOptions options_;
   Executor* executor_;
-  std::unique_ptr<Net> net_;
+  std::vector<PhaseNet> nets_;
   BatchSource* source_;
   PsClient client_;
   std::shared_ptr<LaneHost> host_;
@@ -134,8 +148,6 @@ class Lane {
   Status status_;
 
   std::vector<std::shared_ptr<Buffer<float>>> free_dense_;
-  std::shared_ptr<Buffer<float>> newest_dense_;
-  uint64_t newest_pull_ = 0;
   uint64_t pulls_ = 0;
   bool dense_asked_ = false, dense_here_ = false;  // separate_dense: for the front batch
   std::vector<uint32_t> no_keys_;

@@ -6,58 +6,68 @@
 #include <utility>
 
 #include "flux/base/buffer.h"
-#include "flux/client/key_plan.h"
+#include "flux/worker/batch_work.h"
+#include "flux/worker/key_groups.h"
+#include "flux/worker/model_layout.h"
 #include "flux/worker/scored.h"
 
 namespace flux {
 namespace {
 
+MetricOptions metric_options(const std::vector<SliceSlot>& slices) {
+  MetricOptions options;
+  for (const SliceSlot& slot : slices) options.slice_values = slot.values_max;
+  return options;
+}
+
 // One thread's buffers and net.
 class Lane {
  public:
   Lane(const PredictorOptions& options, std::unique_ptr<Net> net, ServerPort* server)
-      : options_(options), net_(std::move(net)), server_(server), plan_(options.sparse_shards) {
-    const Graph& graph = net_->graph();
-    for (const std::string& table : graph.tables())
-      dims_.push_back(graph.inputs().tables.at(table));
-    rows_.resize(dims_.size());
-    pointers_.resize(dims_.size());
-    shards_.resize(options.all_shards);
+      : options_(options),
+        net_(std::move(net)),
+        server_(server),
+        layout_(model_layout(graphs_of(options.graphs), options.shape.sparse_shards)),
+        work_(options.shape),
+        shards_(options.shape.all_shards()),
+        by_head_(net_->graph().heads().size() * options.net.batch_max) {
     std::iota(shards_.begin(), shards_.end(), 0U);
-    by_head_.resize(graph.heads().size() * options.net.batch_max);
   }
 
   // Dense parameters do not move while predicting: taken once.
   Status take_parameters() {
     Buffer<float> dense(net_->graph().parameter_count());
     if (dense.size() == 0) return Status::ok();
-    const std::vector<uint32_t> none(options_.sparse_shards + 1, 0);
+    const std::vector<uint32_t> none(options_.shape.sparse_shards + 1, 0);
     FLUX_RETURN_IF_ERROR(pull({nullptr, none.data()}, {}, dense.data()));
     net_->set_parameters(dense.data());
     return Status::ok();
   }
 
   Status run(const BlockReader& reader, uint32_t batch, float* predictions) {
-    FLUX_RETURN_IF_ERROR(reader.read_batch(batch, &batch_));
-    plan_.build(batch_.keys);
+    Batch& read = work_.batch;
+    FLUX_RETURN_IF_ERROR(reader.read_batch(batch, &read));
+    find_key_groups(read, options_.slot_groups, &work_.groups);
+    work_.plan.build(read.keys, work_.groups);
+    work_.size_for(options_.shape, options_.phase);
     NetInput input;
-    for (size_t t = 0; t < dims_.size(); ++t) {
-      rows_[t].resize_discard(plan_.unique() * dims_[t]);
-      pointers_[t] = rows_[t].data();
-      input.tables.push_back({rows_[t].data(), plan_.unique(), plan_.index().data()});
-    }
-    FLUX_RETURN_IF_ERROR(pull(plan_.sharded(), pointers_, nullptr));
-    input.batch = batch_.size;
-    input.labels = batch_.labels.data();
-    input.dense = batch_.dense_values.data();
-    input.begin = batch_.begin.empty() ? nullptr : batch_.begin.data();
-    input.weights = batch_.weights.empty() ? nullptr : batch_.weights.data();
+    for (const uint32_t t : layout_.table_of[options_.phase])
+      input.tables.push_back({work_.rows[t].data(), work_.last_rows[t], work_.first_rows[t],
+                              work_.plan.index().data()});
+    FLUX_RETURN_IF_ERROR(pull(work_.plan.sharded(), work_.row_pointers, nullptr));
+    input.batch = read.size;
+    input.labels = read.labels.data();
+    input.dense = read.dense_values.data();
+    input.begin = read.begin.empty() ? nullptr : read.begin.data();
+    input.values = read.values.empty() ? nullptr : read.values.data();
+    input.weights = read.weights.empty() ? nullptr : read.weights.data();
     const double loss = net_->predict(input, by_head_.data());
     const size_t heads = net_->graph().heads().size();
     for (size_t h = 0; h < heads; ++h)
-      for (uint32_t b = 0; b < batch_.size; ++b)
-        predictions[b * heads + h] = by_head_[h * batch_.size + b];
-    return metrics_.add(batch_.size, loss, scored_batches(net_->graph(), batch_, by_head_.data()));
+      for (uint32_t b = 0; b < read.size; ++b)
+        predictions[b * heads + h] = by_head_[h * read.size + b];
+    const ScoredBatches scored(net_->graph(), read, by_head_.data(), options_.slices);
+    return metrics_.add(read.size, loss, scored.all());
   }
   const MetricSet& metrics() const { return metrics_; }
 
@@ -69,6 +79,7 @@ class Lane {
     request.keys = keys;
     request.tables = tables;
     request.dense = dense;
+    request.phase = options_.phase;
     Status status;
     server_->pull(request, [&](const PullReply& reply) { status = reply.status; });
     return status;
@@ -77,14 +88,11 @@ class Lane {
   const PredictorOptions& options_;
   std::unique_ptr<Net> net_;
   ServerPort* server_;
-  KeyPlan plan_;
-  Batch batch_;
-  std::vector<uint32_t> dims_;
-  std::vector<Buffer<float>> rows_;
-  std::vector<float*> pointers_;
+  const ModelLayout layout_;
+  BatchWork work_;
   std::vector<ShardId> shards_;
   std::vector<float> by_head_;  // [heads][batch]
-  MetricSet metrics_;
+  MetricSet metrics_{metric_options(options_.slices)};
 };
 
 }  // namespace
@@ -92,8 +100,9 @@ class Lane {
 Result<MetricReport> Predictor::run(const PredictorOptions& options, ServerPort* server,
                                     const Dataset& dataset, const Sink& sink) {
   std::vector<std::unique_ptr<Lane>> lanes;
+  const std::shared_ptr<const Graph>& graph = options.graphs[options.phase];
   for (uint32_t t = 0; t < options.threads; ++t) {
-    FLUX_ASSIGN_OR_RETURN(auto net, Net::compile(options.graph, options.net));
+    FLUX_ASSIGN_OR_RETURN(auto net, Net::compile(graph, options.net));
     lanes.push_back(std::make_unique<Lane>(options, std::move(net), server));
   }
   const Geometry& geometry = dataset.geometry();
@@ -104,7 +113,7 @@ Result<MetricReport> Predictor::run(const PredictorOptions& options, ServerPort*
     if (options.stop != nullptr && options.stop->load())
       return error(Code::kCancelled, "stopped while predicting");
     FLUX_ASSIGN_OR_RETURN(const auto reader, dataset.open_block(b, 0));
-    const size_t heads = options.graph->heads().size();
+    const size_t heads = graph->heads().size();
     predictions.resize(geometry.blocks[b].records * heads);
     std::atomic<uint32_t> next{0};
     std::vector<std::thread> threads;
@@ -118,7 +127,7 @@ Result<MetricReport> Predictor::run(const PredictorOptions& options, ServerPort*
     for (const Status& result : results) FLUX_RETURN_IF_ERROR(result);
     if (sink) FLUX_RETURN_IF_ERROR(sink(predictions));
   }
-  MetricSet sum;
+  MetricSet sum(metric_options(options.slices));
   for (const auto& lane : lanes) sum.merge(lane->metrics());
   return sum.report();
 }

@@ -12,20 +12,24 @@
 #include <span>
 #include <vector>
 
+#include "flux/api/model_shape.h"
 #include "flux/api/server.h"
 #include "flux/data/dataset.h"
 #include "flux/metrics/metric_set.h"
+#include "flux/metrics/slices.h"
 #include "flux/nn/net.h"
 
 namespace flux {
 
 struct PredictorOptions {
-  std::shared_ptr<const Graph> graph;
+  std::vector<std::shared_ptr<const Graph>> graphs;  // of the job, by phase
+  uint32_t phase = 0;                                // whose network predicts
   NetOptions net;
   uint32_t threads = 1;
-  uint32_t sparse_shards = 0;
-  uint32_t all_shards = 0;
+  ModelShape shape;                  // of the server
+  std::vector<uint8_t> slot_groups;  // worker/key_groups.h
   uint64_t incarnation = 0;
+  std::vector<SliceSlot> slices = {};
   const std::atomic<bool>* stop = nullptr;  // kCancelled after the block in which it turns true
 };
 

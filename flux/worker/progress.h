@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "flux/metrics/progressive.h"
+#include "flux/metrics/progressive_set.h"
 
 namespace flux {
 
@@ -21,7 +21,7 @@ struct Progress {
   double loss_sum = 0;
   uint64_t duplicates = 0;  // shard answers "had it before"
   std::array<int64_t, kStages> stage_ns{};
-  BinaryMetrics metrics;  // progressive: each prediction made before its example was learnt
+  ProgressiveSet metrics;  // each prediction made before its example was learnt
 };
 
 }  // namespace flux

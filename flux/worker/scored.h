@@ -1,31 +1,48 @@
-// What a worker tells of a batch that it predicted: each head that has a label, with its examples.
-// The only such head has no name, several have those of their losses. Views of its arguments.
+// What a worker tells of a batch that it predicted: each head that has a label, with its examples,
+// and the same by slices. The only such head has no name, several have those of their losses.
+// Views of the arguments, and columns of its own for the slices. Pure.
 #pragma once
 
+#include <deque>
+#include <span>
 #include <vector>
 
 #include "flux/data/batch.h"
 #include "flux/metrics/metric_set.h"
+#include "flux/metrics/slices.h"
 #include "flux/nn/graph.h"
 
 namespace flux {
 
+// One head that has a label.
+struct LabelledHead {
+  size_t index = 0;  // in Graph::heads()
+  MetricKey key;     // of the whole head
+  const float* labels = nullptr;
+  const float* predictions = nullptr;
+};
 // `predictions`: [heads][batch].
-inline std::vector<KeyedBatch> scored_batches(const Graph& graph, const Batch& batch,
-                                              const float* predictions) {
-  std::vector<KeyedBatch> out;
-  for (size_t h = 0; h < graph.heads().size(); ++h) {
-    const Head& head = graph.heads()[h];
-    if (head.label < 0) continue;
-    const float* labels = batch.labels.data() + static_cast<size_t>(head.label) * batch.size;
-    out.push_back({{head.name, ""},
-                   {{predictions + h * batch.size, batch.size},
-                    {labels, batch.size},
-                    batch.weights,
-                    batch.groups}});
-  }
-  if (out.size() == 1) out.front().key.head.clear();
-  return out;
-}
+std::vector<LabelledHead> labelled_heads(const Graph& graph, const Batch& batch,
+                                         const float* predictions);
+
+// The slices of a batch, slot after slot.
+std::vector<Slice> slices_of(const Batch& batch, std::span<const SliceSlot> slots);
+
+class ScoredBatches {
+ public:
+  ScoredBatches(const Graph& graph, const Batch& batch, const float* predictions,
+                std::span<const SliceSlot> slots);
+  std::span<const KeyedBatch> all() const { return all_; }
+
+ private:
+  struct Columns {
+    std::vector<float> predictions, labels, weights;
+    std::vector<uint64_t> groups;
+  };
+  void add_slice(const KeyedBatch& whole, const Slice& slice);
+
+  std::vector<KeyedBatch> all_;
+  std::deque<Columns> columns_;
+};
 
 }  // namespace flux

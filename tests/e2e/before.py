@@ -81,7 +81,7 @@ class Before(Case):
     def test_bash_completion(self) -> None:
         self.assertEqual(self.complete("flux ev"), ["eval"])
         self.assertEqual(self.complete("flux run job.yaml --dry"), ["--dry-run"])
-        self.assertEqual(self.complete("flux data gen "), ["criteo", "feasign", "--help"])
+        self.assertEqual(self.complete("flux data gen "), ["criteo", "feasign", "corpus", "--help"])
         self.assertIn("--examples", self.complete("flux data gen criteo --"))
         self.assertNotIn("--chaos", self.complete("flux run --"), "hidden ones stay hidden")
 

@@ -145,7 +145,7 @@ class WholeRun(unittest.TestCase):
             self.assertEqual(files.test.read_text().count("x"), 3)
             sample = runner.train("lr", files, 1, "fp32")
             self.assertEqual((sample.examples_per_s, sample.auc), (123.0, 0.75))
-            whole = cases.flux_lr(runner, files, 1, 1)
+            whole = cases.flux_whole(runner, files, 1, "lr", 1)
             self.assertAlmostEqual(whole.examples_per_s, 7 / whole.wall_s)
 
 

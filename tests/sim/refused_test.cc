@@ -30,7 +30,7 @@ class Rig {
     store_ = std::make_unique<BlockStore>(options);
     ModeOptions mode_options;
     mode_options.lanes = lanes;
-    mode_options.client = with_model(lane_options(0).client, *servers->graph);
+    mode_options.client = with_model(lane_options(0).client, std::vector{servers->graph.get()});
     mode_options.source = store_.get();
     mode_ = std::move(make_mode(mode, mode_options)).value();
     for (uint32_t i = 0; i < lanes; ++i) start_lane(i);
@@ -56,7 +56,7 @@ class Rig {
     o.index = index;
     o.batch_max = kBatch;
     o.client.incarnation = tiny::kLife;
-    o.client.sparse_shards = tiny::kShards;
+    o.client.shape.sparse_shards = tiny::kShards;
     return o;
   }
   void start_lane(uint32_t index) {
@@ -69,8 +69,9 @@ class Rig {
       ports.push_back(server);
       map.servers.emplace_back("here");
     }
-    auto lane = std::make_shared<Lane>(lane_options(index), &executor_,
-                                       std::move(Net::compile(servers_->graph, net)).value(), map,
+    std::vector<std::unique_ptr<Net>> nets;
+    nets.push_back(std::move(Net::compile(servers_->graph, net)).value());
+    auto lane = std::make_shared<Lane>(lane_options(index), &executor_, std::move(nets), map,
                                        reach_fixed(ports), nullptr, store_.get(), mode_.get());
     store_->set_wake(index, [this, lane] { executor_.post(0, [lane] { lane->notify(); }); });
     driver_.start(lane, [this] { ++finished_; });
@@ -153,7 +154,8 @@ void expect_all_but(const std::set<uint32_t>& bad, const Rig& rig, const Data& d
   for (const auto& server : servers.servers) {
     server->for_each_row(server->primaries().shards,
                          [&](Key key, uint32_t count) { found[key] = count; });
-    EXPECT_TRUE(!server->totals().has_dense || server->totals().dense_examples_min == examples);
+    const DenseExamples dense = server->totals().dense.at(0);
+    EXPECT_TRUE(!dense.any() || dense.min == examples);
   }
   EXPECT_EQ(found, expected) << "nothing of a refused batch, the rest once";
   for (const float x : servers.dense()) EXPECT_TRUE(std::isfinite(x));

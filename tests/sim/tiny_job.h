@@ -197,9 +197,11 @@ struct Servers {
     for (const auto& server : servers) {
       server->for_each_row(server->primaries().shards,
                            [&](Key key, uint32_t count) { found[key] = count; });
-      if (!server->totals().has_dense) continue;
-      EXPECT_EQ(server->totals().dense_examples_min, data.examples().size() * epochs);
-      EXPECT_EQ(server->totals().dense_examples_max, data.examples().size() * epochs);
+      for (const DenseExamples& dense : server->totals().dense) {
+        if (!dense.any()) continue;
+        EXPECT_EQ(dense.min, data.examples().size() * epochs);
+        EXPECT_EQ(dense.max, data.examples().size() * epochs);
+      }
     }
     EXPECT_EQ(found, expected);
   }

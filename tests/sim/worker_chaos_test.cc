@@ -91,7 +91,7 @@ class Cluster {
     setup.lane.pull_ahead = setting_.pull_ahead;
     setup.lane.batch_max = data.geometry().batch_size;
     setup.lane.metrics = false;
-    setup.lane.client.sparse_shards = tiny::kShards;
+    setup.lane.client.shape.sparse_shards = tiny::kShards;
     setup.lane.client.session.pushes_max = setting_.pushes_max;
     NetOptions net;
     net.batch_max = data.geometry().batch_size;
@@ -99,7 +99,7 @@ class Cluster {
       worker->traffic.push_back(std::make_unique<Traffic>());
       LaneSetup lane;
       lane.executor = &executor;
-      lane.net = std::move(Net::compile(servers.graph, net)).value();
+      lane.nets.push_back(std::move(Net::compile(servers.graph, net)).value());
       std::vector<std::shared_ptr<ServerPort>> ports;
       for (const auto& server : servers.servers)
         ports.push_back(std::make_shared<tiny::BadServer>(&executor, &chaos, server.get(),

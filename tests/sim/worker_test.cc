@@ -31,13 +31,13 @@ WorkerSetup set_up(const Setting& run, const Data& data, const Servers& servers,
   setup.lane.pull_ahead = run.pull_ahead;
   setup.lane.separate_dense = run.separate_dense;
   setup.lane.batch_max = data.geometry().batch_size;
-  setup.lane.client.sparse_shards = tiny::kShards;
+  setup.lane.client.shape.sparse_shards = tiny::kShards;
   NetOptions net;
   net.batch_max = data.geometry().batch_size;
   for (WaitingExecutor* executor : executors) {
     LaneSetup lane;
     lane.executor = executor;
-    lane.net = std::move(Net::compile(servers.graph, net)).value();
+    lane.nets.push_back(std::move(Net::compile(servers.graph, net)).value());
     std::vector<std::shared_ptr<ServerPort>> ports;
     for (const auto& server : servers.servers)
       ports.push_back(std::make_shared<tiny::Straight>(server.get()));

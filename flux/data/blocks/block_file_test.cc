@@ -13,12 +13,19 @@
 namespace flux {
 namespace {
 
+SlotOptions slot_named(const std::string& name, bool values = false) {
+  SlotOptions slot;
+  slot.name = name;
+  slot.values = values;
+  return slot;
+}
+
 DataOptions lines_with(uint32_t slots, bool rest) {
   DataOptions options;
   options.format = "feasign";
   options.batch_size = 7;
   options.dense_transform = "none";
-  for (uint32_t s = 0; s < slots; ++s) options.slots.push_back({fmt::format("s{}", s), ""});
+  for (uint32_t s = 0; s < slots; ++s) options.slots.push_back(slot_named(fmt::format("s{}", s)));
   options.dense = {"price", "age"};
   if (!rest) return options;
   options.labels = {"click", "buy"};
@@ -35,7 +42,8 @@ std::string made_lines(const DataOptions& options, size_t count, uint32_t keys_m
     if (options.weights) text += fmt::format(" w={}", random.below(100) * 0.25);
     for (const SlotOptions& slot : options.slots)
       for (uint64_t k = random.below(keys_max + 1); k > 0; --k)
-        text += fmt::format(" {}:{}", slot.name, random.next());
+        text += fmt::format(" {}:{}{}", slot.name, random.next(),
+                            slot.values ? fmt::format(":{}", random.below(9) * 0.5) : "");
     text += fmt::format(" price:{} age:{}\n", random.uniform() - 0.5, i);
   }
   return text;
@@ -74,6 +82,7 @@ void expect_same(const std::vector<Batch>& a, const std::vector<Batch>& b) {
     EXPECT_EQ(a[i].dense_values, b[i].dense_values);
     EXPECT_EQ(a[i].begin, b[i].begin);
     EXPECT_EQ(a[i].keys, b[i].keys);
+    EXPECT_EQ(a[i].values, b[i].values);
     EXPECT_EQ(a[i].weights, b[i].weights);
     EXPECT_EQ(a[i].groups, b[i].groups);
   }
@@ -112,6 +121,34 @@ TEST_F(BlockFiles, GiveWhatTheTextGives) {
   }
 }
 
+TEST_F(BlockFiles, KeysMayHaveValues) {
+  DataOptions options = lines_with(3, false);
+  options.slots[1].values = true;
+  const std::string text = folder_.write("a.txt", made_lines(options, 200, 4));
+  const std::string blocks = convert(text, options, "a.blocks");
+  expect_same(batches_of(text, options), batches_of(blocks, as_blocks(options)));
+  std::swap(options.slots[0], options.slots[1]);
+  expect_same(batches_of(text, options), batches_of(blocks, as_blocks(options)));
+  options.slots[0].values = false;
+  EXPECT_EQ(open_data(blocks, as_blocks(options)).status().message(),
+            blocks + ": the keys of its records have values, but no slot of the job says values: "
+                     "true");
+}
+
+TEST_F(BlockFiles, FeaturesAreComputedFromThem) {
+  DataOptions options = lines_with(2, false);
+  FeatureOptions cross;
+  cross.name = "both";
+  cross.op = "cross";
+  cross.of = {"s0", "s1"};
+  const std::string text = folder_.write("a.txt", made_lines(options, 50, 2));
+  const std::string blocks = convert(text, options, "a.blocks");
+  options.features.push_back(cross);
+  options.hidden = {"s1"};
+  options.dense_transform = "log1p";
+  expect_same(batches_of(text, options), batches_of(blocks, as_blocks(options)));
+}
+
 TEST_F(BlockFiles, ASlotMayHaveMoreKeysThanTwoBytesCount) {
   const DataOptions options = lines_with(2, false);
   std::string line = "1";
@@ -137,7 +174,7 @@ TEST_F(BlockFiles, OneKeyPerSlotNeedsNoCounts) {
   DataOptions options = criteo;
   options.format = "blocks";
   for (int d = 1; d <= 13; ++d) options.dense.push_back(fmt::format("I{}", d));
-  for (int s = 1; s <= 26; ++s) options.slots.push_back({fmt::format("C{}", s), ""});
+  for (int s = 1; s <= 26; ++s) options.slots.push_back(slot_named(fmt::format("C{}", s)));
   const std::vector<Batch> want = batches_of(source, criteo), got = batches_of(blocks, options);
   ASSERT_EQ(want.size(), got.size());
   for (size_t i = 0; i < want.size(); ++i) {
@@ -179,7 +216,7 @@ TEST_F(BlockFiles, WhatTheJobAndTheFileDoNotBothNameIsRefused) {
     EXPECT_EQ(data.status().code(), Code::kInvalid);
     return data.status().message();
   };
-  EXPECT_EQ(refusal([](DataOptions* o) { o->slots.push_back({"s11", ""}); }),
+  EXPECT_EQ(refusal([](DataOptions* o) { o->slots.push_back(slot_named("s11")); }),
             blocks + ": its records have no slot 's11', did you mean 's1'?; they have: s0, s1");
   EXPECT_EQ(refusal([](DataOptions* o) { o->dense.pop_back(); }),
             blocks + ": its records have the dense feature 'age', which the job does not declare");
@@ -265,7 +302,7 @@ TEST_F(BlockFiles, AWriterThatErrsIsNotBelieved) {
 
 TEST_F(BlockFiles, AWriterThatIsGivenUpLeavesNothing) {
   {
-    auto writer = BlockFileWriter::create(folder_.path("a.blocks"), {{"label"}, {}, {"s"}});
+    auto writer = BlockFileWriter::create(folder_.path("a.blocks"), RecordSchema{});
     ASSERT_TRUE(writer.is_ok());
   }
   EXPECT_FALSE(std::filesystem::exists(folder_.path("a.blocks")));

@@ -23,15 +23,12 @@ class BlockFileDataset final : public Dataset {
   Status open_files(const DataOptions& options) {
     uint64_t first = 0;
     for (const DataFile& file : geometry_.files) {
-      auto reading = std::make_shared<RecordReading>();
+      auto reading = std::make_shared<RecordReading>(options);
       FLUX_ASSIGN_OR_RETURN(reading->file, BlockFile::open(file.path));
       RecordSchema wanted = schema_of(options);
       if (options.key_per_example) wanted.slots = reading->file->schema().slots;
       FLUX_ASSIGN_OR_RETURN(reading->map,
                             map_schema(file.path, reading->file->schema(), wanted));
-      reading->log1p = options.dense_transform == "log1p";
-      reading->groups = !options.group.empty();
-      reading->key_per_example = options.key_per_example;
       reading->first_record = first;
       first += file.records;
       readings_.push_back(std::move(reading));

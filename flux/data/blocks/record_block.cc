@@ -8,7 +8,6 @@
 #include <immintrin.h>
 
 #include "flux/data/criteo.h"
-#include "flux/data/log1p.h"
 
 namespace flux {
 namespace {
@@ -43,8 +42,10 @@ RecordBlock::RecordBlock(std::shared_ptr<const RecordReading> reading, const Dat
       batch_size_(batch_size),
       pool_(std::move(pool)),
       fixed_bytes_(reading_->file->schema().fixed_bytes()),
+      key_bytes_(reading_->file->schema().key_bytes()),
       slots_(static_cast<uint32_t>(reading_->file->schema().slots.size())),
       many_keys_(reading_->file->schema().many_keys),
+      values_(reading_->file->schema().values),
       bytes_(pool_->take(block.end - block.begin)) {}
 
 RecordBlock::~RecordBlock() {
@@ -114,8 +115,8 @@ Status RecordBlock::place_records(const IndexEntry& chunk, const char* payload,
     const uint64_t next = load_at<uint32_t>(payload + (size_t{r} + 1) * sizeof(uint32_t));
     const uint64_t size = next - begin;
     const bool good = next >= begin && next <= area_bytes && size >= before_keys &&
-                      (size - before_keys) % sizeof(uint64_t) == 0 &&
-                      (many_keys_ || size == before_keys + slots_ * sizeof(uint64_t));
+                      (size - before_keys) % key_bytes_ == 0 &&
+                      (many_keys_ || size == before_keys + uint64_t{slots_} * key_bytes_);
     if (!good) return corrupt(chunk, fmt::format("record {} of it has a wrong size", r + 1));
     const uint64_t number = chunk.first_record + r;
     if (number >= first && number < end)
@@ -133,7 +134,7 @@ std::span<const uint32_t> RecordBlock::records_of(uint32_t batch) const {
 
 uint64_t RecordBlock::keys_in(const Place& place) const {
   const uint64_t before = fixed_bytes_ + (many_keys_ ? slots_ * place.count_bytes : 0);
-  return (place.bytes - before) / sizeof(uint64_t);
+  return (place.bytes - before) / key_bytes_;
 }
 
 void RecordBlock::size_batch(std::span<const uint32_t> records, Batch* out) const {
@@ -153,6 +154,8 @@ void RecordBlock::size_batch(std::span<const uint32_t> records, Batch* out) cons
     keys = std::accumulate(records.begin(), records.end(), uint64_t{0},
                            [this](uint64_t sum, uint32_t r) { return sum + keys_in(places_[r]); });
   out->keys.resize(keys);
+  out->values.resize(values_ && !per_example ? keys : 0);
+  out->slices.clear();
 }
 
 void RecordBlock::read_fixed(const Place& place, size_t example, Batch* out) const {
@@ -191,6 +194,8 @@ bool RecordBlock::read_keys(const Place& place, size_t example, uint32_t* at, Ba
     if (sum != keys) return false;
   }
   std::memcpy(out->keys.data() + *at, source, keys * sizeof(uint64_t));
+  if (values_)
+    std::memcpy(out->values.data() + *at, source + keys * sizeof(uint64_t), keys * sizeof(float));
   *at += static_cast<uint32_t>(keys);
   return true;
 }
@@ -209,6 +214,10 @@ bool RecordBlock::map_keys(const Place& place, size_t example, uint32_t* at, Bat
     out->begin[example * slots_ + s] = *at;
     std::memcpy(out->keys.data() + *at, source + begins[from] * sizeof(uint64_t),
                 n * sizeof(uint64_t));
+    if (values_)
+      std::memcpy(out->values.data() + *at,
+                  source + begins[slots_] * sizeof(uint64_t) + begins[from] * sizeof(float),
+                  n * sizeof(float));
     *at += static_cast<uint32_t>(n);
   }
   return true;
@@ -236,7 +245,7 @@ Status RecordBlock::read_batch(uint32_t batch, Batch* out) const {
     if (!fits) return broken(records[i]);
   }
   if (!out->begin.empty()) out->begin.back() = at;
-  if (reading_->log1p) log1p_relu(out->dense_values);
+  reading_->features.apply(out);
   return Status::ok();
 }
 

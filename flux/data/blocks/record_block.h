@@ -13,15 +13,21 @@
 
 #include "flux/data/blocks/block_file.h"
 #include "flux/data/blocks/schema_map.h"
+#include "flux/data/feature_plan.h"
 #include "flux/data/text_block.h"
 
 namespace flux {
 
 // What all blocks of a file share.
 struct RecordReading {
+  explicit RecordReading(const DataOptions& options)
+      : features(options),
+        groups(!options.group.empty()),
+        key_per_example(options.key_per_example) {}
+
   std::shared_ptr<const BlockFile> file;
   SchemaMap map;
-  bool log1p = false;
+  FeaturePlan features;
   bool groups = false;
   bool key_per_example = false;
   uint64_t first_record = 0;  // of the file, counted over all files of the pass
@@ -64,8 +70,8 @@ class RecordBlock final : public BlockReader {
   const DataBlock block_;
   const uint32_t batch_size_;
   const std::shared_ptr<BufferPool> pool_;
-  const uint32_t fixed_bytes_, slots_;
-  const bool many_keys_;
+  const uint32_t fixed_bytes_, key_bytes_, slots_;
+  const bool many_keys_, values_;
   Buffer<char> bytes_;
   std::vector<Place> places_;    // of the records of the block
   std::vector<uint32_t> order_;

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "flux/data/feature_check.h"
+
 namespace flux {
 namespace {
 
@@ -46,7 +48,8 @@ uint32_t RecordSchema::fixed_bytes() const {
 std::string RecordSchema::to_json() const {
   const nlohmann::ordered_json json = {{"labels", labels},   {"dense", dense},
                                        {"slots", slots},     {"weights", weights},
-                                       {"groups", groups},   {"many_keys", many_keys}};
+                                       {"groups", groups},   {"many_keys", many_keys},
+                                       {"values", values}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -61,18 +64,19 @@ Result<RecordSchema> RecordSchema::from_json(std::string_view text) {
   FLUX_RETURN_IF_ERROR(take_flag(json, "weights", &out.weights));
   FLUX_RETURN_IF_ERROR(take_flag(json, "groups", &out.groups));
   FLUX_RETURN_IF_ERROR(take_flag(json, "many_keys", &out.many_keys));
+  FLUX_RETURN_IF_ERROR(take_flag(json, "values", &out.values));
   return out;
 }
 
 RecordSchema schema_of(const DataOptions& options) {
-  const Features features = features_of(options);
   RecordSchema out;
-  out.labels = features.labels;
-  out.dense = features.dense_names;
-  out.slots = features.slot_names;
-  out.weights = features.weights;
+  out.labels = options.labels;
+  out.dense = raw_numbers(options);
+  out.slots = raw_slots(options);
+  out.weights = options.weights;
   out.groups = !options.group.empty();
-  out.many_keys = features.many_keys;
+  out.many_keys = options.format != "criteo_tsv";
+  for (const SlotOptions& slot : options.slots) out.values = out.values || slot.values;
   return out;
 }
 

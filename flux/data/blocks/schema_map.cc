@@ -39,6 +39,10 @@ Result<SchemaMap> map_schema(const std::string& path, const RecordSchema& file,
     return invalid("{}: its records have {}", path,
                    file.weights ? "weights, but the job does not say data.weights: true"
                                 : "no weights; take data.weights out of the job");
+  if (file.values != job.values)
+    return invalid("{}: the keys of its records have {}", path,
+                   file.values ? "values, but no slot of the job says values: true"
+                               : "no values; take values: true out of the job's slots");
   if (job.groups && !file.groups)
     return invalid("{}: its records have no groups; convert it anew with data.group", path);
   return out;

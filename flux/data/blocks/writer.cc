@@ -97,6 +97,9 @@ void BlockFileWriter::add_example(const Batch& batch, uint32_t example) {
   }
   keys_.insert(keys_.end(), batch.keys.begin() + static_cast<ptrdiff_t>(begin),
                batch.keys.begin() + static_cast<ptrdiff_t>(end));
+  if (schema_.values)
+    values_.insert(values_.end(), batch.values.begin() + static_cast<ptrdiff_t>(begin),
+                   batch.values.begin() + static_cast<ptrdiff_t>(end));
   keys_begin_.push_back(static_cast<uint32_t>(keys_.size()));
 }
 
@@ -106,11 +109,12 @@ Status BlockFileWriter::add(const Batch& batch) {
                  batch.labels.size() == schema_.labels.size() * n &&
                  batch.weights.size() == (schema_.weights ? n : 0) &&
                  batch.groups.size() == (schema_.groups ? n : 0) &&
-                 batch.begin.size() == (schema_.many_keys ? n * slots + 1 : 0),
+                 batch.begin.size() == (schema_.many_keys ? n * slots + 1 : 0) &&
+                 batch.values.size() == (schema_.values ? batch.keys.size() : 0),
              "a batch of another shape than the schema of {}", path_);
   for (uint32_t i = 0; i < batch.size; ++i) {
     add_example(batch, i);
-    const size_t bytes = fixed_.size() + keys_.size() * sizeof(uint64_t);
+    const size_t bytes = fixed_.size() + keys_.size() * schema_.key_bytes();
     if (bytes > block_file::kChunkBytesMax / 2)
       return invalid("{}: record {} has {} keys in a chunk; that is too many", path_,
                      records_ + keys_begin_.size(), keys_.size());
@@ -131,7 +135,7 @@ std::string BlockFileWriter::payload(uint32_t count_bytes) const {
   std::vector<uint32_t> begins;
   for (size_t r = 0; r <= records; ++r)
     begins.push_back(static_cast<uint32_t>(r * (fixed + counts) +
-                                           keys_begin_[r] * sizeof(uint64_t)));
+                                           keys_begin_[r] * schema_.key_bytes()));
   std::string out;
   out.reserve(begins.size() * sizeof(uint32_t) + begins.back());
   append(begins.data(), begins.size(), &out);
@@ -139,7 +143,9 @@ std::string BlockFileWriter::payload(uint32_t count_bytes) const {
     out.append(fixed_, r * fixed, fixed);
     for (size_t s = 0; s < slots; ++s)
       out.append(reinterpret_cast<const char*>(&counts_[r * slots + s]), count_bytes);
-    append(keys_.data() + keys_begin_[r], keys_begin_[r + 1] - keys_begin_[r], &out);
+    const size_t n = keys_begin_[r + 1] - keys_begin_[r];
+    append(keys_.data() + keys_begin_[r], n, &out);
+    if (schema_.values) append(values_.data() + keys_begin_[r], n, &out);
   }
   return out;
 }
@@ -157,6 +163,7 @@ Status BlockFileWriter::close_chunk() {
   fixed_.clear();
   counts_.clear();
   keys_.clear();
+  values_.clear();
   keys_begin_.assign(1, 0);
   return Status::ok();
 }

@@ -47,6 +47,7 @@ class BlockFileWriter {
   std::string fixed_;                 // of all records, each of schema_.fixed_bytes()
   std::vector<uint32_t> counts_;      // [records][slots], if slots have many keys
   std::vector<uint64_t> keys_;
+  std::vector<float> values_;         // of each key, if they have them
   std::vector<uint32_t> keys_begin_;  // [records + 1]
   std::vector<block_file::IndexEntry> index_;
 };

@@ -21,7 +21,10 @@ DataOptions blocks_options(const RecordSchema& schema) {
   out.labels = schema.labels;
   out.dense = schema.dense;
   out.weights = schema.weights;
-  for (const std::string& slot : schema.slots) out.slots.push_back({slot, ""});
+  for (const std::string& slot : schema.slots) {
+    out.slots.push_back({slot, ""});
+    out.slots.back().values = schema.values;
+  }
   out.group = schema.groups ? "sid" : "";
   return out;
 }
@@ -47,7 +50,8 @@ Result<std::string> first_lines(const ReadFile& file) {
 
 struct Seen {
   bool whole = true;  // only whole numbers below 2^64
-  bool many = false;  // several in one line
+  bool many = false;    // several in one line
+  bool values = false;  // KEY:VALUE
   uint64_t line = 0;  // where it was last
 };
 
@@ -76,10 +80,12 @@ class FeasignGuess {
       out.labels.push_back(labels_ == 1 ? "label" : fmt::format("label{}", l + 1));
     for (const std::string& name : order_) {
       const Seen& seen = names_.at(name);
-      if (seen.whole || seen.many)
-        out.slots.push_back({name, ""});
-      else
+      if (!seen.whole && !seen.many) {
         out.dense.push_back(name);
+        continue;
+      }
+      out.slots.push_back({name, ""});
+      out.slots.back().values = seen.values;
     }
     return out;
   }
@@ -101,10 +107,16 @@ class FeasignGuess {
   bool add_word(std::string_view word) {
     const size_t mark = word.find_first_of(":=");
     if (mark == std::string_view::npos || mark == 0) return false;
-    const std::string_view name = word.substr(0, mark), value = word.substr(mark + 1);
+    const std::string_view name = word.substr(0, mark);
+    std::string_view value = word.substr(mark + 1);
     if (word[mark] == '=') {
       weights_ = weights_ || name == "w";
       return name == "w" || name == "id" || name == "sid";
+    }
+    const size_t second = value.find(':');
+    if (second != std::string_view::npos) {
+      if (!number(value.substr(second + 1))) return false;
+      value = value.substr(0, second);
     }
     if (!number(value)) return false;
     const auto [at, is_new] = names_.try_emplace(std::string(name));
@@ -112,6 +124,7 @@ class FeasignGuess {
     Seen& seen = at->second;
     seen.whole = seen.whole && value.find_first_not_of("0123456789") == std::string_view::npos;
     seen.many = seen.many || seen.line == lines_;
+    seen.values = seen.values || second != std::string_view::npos;
     seen.line = lines_;
     return true;
   }

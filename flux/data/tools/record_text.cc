@@ -23,6 +23,7 @@ void append_record_text(const RecordSchema& schema, const Batch& batch, uint32_t
         key_text(batch.keys[k], out);
       else
         fmt::format_to(put, "{}", batch.keys[k]);
+      if (!batch.values.empty()) fmt::format_to(put, ":{}", batch.values[k]);
     }
   }
   for (uint32_t d = 0; d < batch.dense; ++d) {

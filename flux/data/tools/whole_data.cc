@@ -26,6 +26,11 @@ Result<WholeData> WholeData::open(const std::vector<std::string>& files, DataOpt
   options.dense_transform = "none";
   options.batch_size = kBatch;
   options.key_per_example = false;
+  options.features.clear();  // what the files hold
+  options.hidden.clear();
+  options.slices.clear();
+  if (options.format == "sentences")
+    return invalid("files of format sentences are plain text: look at them with 'head'");
   FLUX_ASSIGN_OR_RETURN(const Geometry geometry, Dataset::scan(files, options, threads));
   WholeData out(std::move(options), threads);
   FLUX_ASSIGN_OR_RETURN(out.data_, Dataset::open(geometry, out.options_));

@@ -5,22 +5,17 @@
 namespace flux {
 namespace {
 
-constexpr uint32_t kSlots = 8;
-constexpr uint32_t kIds = 300;
-constexpr uint32_t kDim = 4;
+constexpr size_t kSlots = 8;
+constexpr size_t kIds = 300;
+constexpr size_t kDim = 4;
 
 class FieldsTruth final : public MadeTruth {
  public:
-  explicit FieldsTruth(uint64_t seed) : weights_(kSlots * kIds), vectors_(kSlots * kIds * kDim) {
-    for (size_t i = 0; i < weights_.size(); ++i) weights_[i] = 0.25 * hidden_normal(seed, 1, i);
-    for (size_t i = 0; i < vectors_.size(); ++i) vectors_[i] = 0.35 * hidden_normal(seed, 2, i);
-  }
+  explicit FieldsTruth(uint64_t seed)
+      : weights_(hidden_normals(seed, 1, kSlots * kIds, 0.25)),
+        vectors_(hidden_normals(seed, 2, kSlots * kIds * kDim, 0.35)) {}
   std::vector<std::string> labels() const override { return {"label"}; }
-  std::string yaml() const override {
-    std::string slots;
-    for (uint32_t s = 0; s < kSlots; ++s) slots += fmt::format("\n    - {{name: f{}}}", s);
-    return "data:\n  format: feasign\n  slots:" + slots + "\n";
-  }
+  std::string yaml() const override { return numbered_slots_yaml(kSlots); }
   void draw(Random* random, MadeExample* out) const override {
     double logit = -1;
     double sum[kDim] = {};
@@ -34,7 +29,7 @@ class FieldsTruth final : public MadeTruth {
         sum[d] += v;
         squares += v * v;
       }
-      fmt::format_to(std::back_inserter(out->features), " f{}:{}", s, id);
+      put_numbered(&out->features, s, id);
     }
     double pairs = -squares;
     for (const double x : sum) pairs += x * x;

@@ -5,22 +5,17 @@
 namespace flux {
 namespace {
 
-constexpr uint32_t kSlots = 6;
-constexpr uint32_t kIds = 200;
+constexpr size_t kSlots = 6;
+constexpr size_t kIds = 200;
 
 class TasksTruth final : public MadeTruth {
  public:
-  explicit TasksTruth(uint64_t seed) : first_(kSlots * kIds), second_(kSlots * kIds) {
-    for (size_t i = 0; i < first_.size(); ++i) {
-      first_[i] = 0.6 * hidden_normal(seed, 5, i);
-      second_[i] = 0.6 * hidden_normal(seed, 6, i);
-    }
-  }
+  explicit TasksTruth(uint64_t seed)
+      : first_(hidden_normals(seed, 5, kSlots * kIds, 0.6)),
+        second_(hidden_normals(seed, 6, kSlots * kIds, 0.6)) {}
   std::vector<std::string> labels() const override { return {"click", "buy"}; }
   std::string yaml() const override {
-    std::string slots;
-    for (uint32_t s = 0; s < kSlots; ++s) slots += fmt::format("\n    - {{name: f{}}}", s);
-    return "data:\n  format: feasign\n  labels: [click, buy]\n  slots:" + slots + "\n";
+    return numbered_slots_yaml(kSlots, "  labels: [click, buy]\n");
   }
   void draw(Random* random, MadeExample* out) const override {
     double a = 0, b = 0;
@@ -28,7 +23,7 @@ class TasksTruth final : public MadeTruth {
       const uint64_t id = skewed(random, kIds);
       a += first_[s * kIds + id];
       b += second_[s * kIds + id];
-      fmt::format_to(std::back_inserter(out->features), " f{}:{}", s, id);
+      put_numbered(&out->features, s, id);
     }
     out->logits = {-0.5 + a + 0.5 * a * b, -1.5 - 0.7 * a + b};
   }

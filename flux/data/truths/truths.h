@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,9 @@
 
 namespace flux {
 
+std::unique_ptr<const MadeTruth> bends_truth(uint64_t seed);
+std::unique_ptr<const MadeTruth> crosses_truth(uint64_t seed);
+std::unique_ptr<const MadeTruth> field_pairs_truth(uint64_t seed);
 std::unique_ptr<const MadeTruth> fields_truth(uint64_t seed);
 std::unique_ptr<const MadeTruth> sequence_truth(uint64_t seed);
 std::unique_ptr<const MadeTruth> tasks_truth(uint64_t seed);
@@ -25,6 +29,24 @@ inline double hidden_normal(uint64_t seed, uint64_t a, uint64_t b) {
   for (uint64_t i = 0; i < 12; ++i)
     sum += static_cast<double>(hash_uniform(hash_pair(a, b), seed, i));
   return sum;
+}
+
+// `count` of them, of one purpose, times `scale`.
+inline std::vector<double> hidden_normals(uint64_t seed, uint64_t purpose, size_t count,
+                                          double scale) {
+  std::vector<double> all(count);
+  for (size_t i = 0; i < count; ++i) all[i] = scale * hidden_normal(seed, purpose, i);
+  return all;
+}
+
+// The data section of slots f0, f1, ...; `labels` is a line of its own, or empty.
+inline std::string numbered_slots_yaml(uint32_t slots, const std::string& labels = "") {
+  std::string yaml = "data:\n  format: feasign\n" + labels + "  slots:";
+  for (uint32_t s = 0; s < slots; ++s) yaml += fmt::format("\n    - {{name: f{}}}", s);
+  return yaml + "\n";
+}
+inline void put_numbered(std::string* out, uint32_t slot, uint64_t key) {
+  fmt::format_to(std::back_inserter(*out), " f{}:{}", slot, key);
 }
 
 inline void put_feature(std::string* out, const char* name, uint64_t key) {

@@ -22,12 +22,10 @@ struct AttentionFeatures : RowFunction {
     const T *q = row.x[0], *k = row.x[1];
     T* y = row.y;
     for (size_t t = 0; t < length; ++t, k += dim, y += 4 * dim) {
-      for (size_t c = 0; c < dim; ++c) {
-        y[c] = q[c];
-        y[dim + c] = k[c];
-        y[2 * dim + c] = q[c] - k[c];
-        y[3 * dim + c] = q[c] * k[c];
-      }
+      std::copy_n(q, dim, y);
+      std::copy_n(k, dim, y + dim);
+      for (size_t c = 0; c < dim; ++c) y[2 * dim + c] = q[c] - k[c];
+      for (size_t c = 0; c < dim; ++c) y[3 * dim + c] = q[c] * k[c];
     }
   }
   void backward(const RowGradient& row) const {

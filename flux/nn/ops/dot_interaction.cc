@@ -31,13 +31,22 @@ struct DotInteraction : RowFunction {
   struct Place {
     size_t input, offset;
   };
+  size_t scratch() const { return places.size() * dim; }
   template <typename T>
   void forward(const Row<T>& row) const {
+    const size_t slots = places.size();
+    for (size_t j = 0; j < slots; ++j)
+      for (size_t c = 0; c < dim; ++c) row.scratch[c * slots + j] = at(row, j)[c];
     T* y = row.y;
-    for (size_t i = 0; i < places.size(); ++i)
-      for (size_t j = 0; j < i + (self ? 1 : 0); ++j)
-        *y++ = dot_of(row.x[places[i].input] + places[i].offset,
-                      row.x[places[j].input] + places[j].offset, dim);
+    for (size_t i = 0; i < slots; ++i) {
+      const size_t pairs = i + (self ? 1 : 0);
+      row_times_matrix(at(row, i), dim, row.scratch, slots, pairs, y);
+      y += pairs;
+    }
+  }
+  template <typename T>
+  const T* at(const Row<T>& row, size_t slot) const {
+    return row.x[places[slot].input] + places[slot].offset;
   }
   void backward(const RowGradient& row) const {
     const float* dy = row.dy;

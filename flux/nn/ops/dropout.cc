@@ -13,27 +13,34 @@
 namespace flux {
 namespace {
 
-// Draws 16 bits for each column, four from one hash.
+// Draws 32 bits for each column by a hash of its own, of operations that vectorise.
 class Drops {
  public:
   Drops(const Node& node, uint64_t noise)
       : key_(hash_bytes(node.name, noise)), threshold_(threshold_of(node)) {}
   static uint32_t threshold_of(const Node& node) {
-    return static_cast<uint32_t>(std::lround(node.float_attr("rate") * 65536));
+    return static_cast<uint32_t>(std::lround(node.float_attr("rate") * kParts));
   }
   // 0 or 1 / (1 - rate), for each column of a row.
   template <typename T>
   void factors(uint32_t row, uint32_t width, T* to) const {
-    const T kept = T(1) / (T(1) - static_cast<T>(threshold_) / T(65536));
+    const uint32_t threshold = threshold_;
+    const T kept = T(1) / (T(1) - static_cast<T>(threshold) / T(kParts));
     const uint64_t row_key = hash_pair(key_, row);
-    for (uint32_t c = 0; c < width; c += 4) {
-      uint64_t bits = hash_pair(row_key, c);
-      for (uint32_t k = c; k < c + 4 && k < width; ++k, bits >>= 16)
-        to[k] = (bits & 0xffffU) < threshold_ ? T(0) : kept;
-    }
+    const auto low = static_cast<uint32_t>(row_key), high = static_cast<uint32_t>(row_key >> 32);
+    for (uint32_t c = 0; c < width; ++c)
+      to[c] = mix((c + low) ^ high) % kParts < threshold ? T(0) : kept;
   }
 
  private:
+  static constexpr uint32_t kParts = 1U << 24;  // exact in a float
+  // Every bit of the result depends on every bit of x.
+  static uint32_t mix(uint32_t x) {
+    x = (x ^ (x >> 16)) * 0x7feb352dU;
+    x = (x ^ (x >> 15)) * 0x846ca68bU;
+    return x ^ (x >> 16);
+  }
+
   uint64_t key_;
   uint32_t threshold_;
 };

@@ -1,6 +1,7 @@
 // embedding: the rows of one sparse table for the example's slots: side by side, summed, or one
 // slot as a sequence. A slot with several keys is pooled first.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -18,7 +19,14 @@ Pool pool_of(const std::string& name) {
   return name == "first" ? Pool::kFirst : Pool::kSum;
 }
 
-// What the attributes say; find_slots() has accepted the names.
+// The slots that are read; none: all of the data.
+const std::vector<std::string>& names_of(const ModelInputs& model, const Node& node) {
+  const auto limited = model.table_slots.find(node.text_attr("table"));
+  const std::vector<std::string>& named = node.texts_attr("slots");
+  return named.empty() && limited != model.table_slots.end() ? limited->second : named;
+}
+
+// What the attributes say; infer() has found the slots.
 ManyShape shape_of(const ModelInputs& model, const Node& node) {
   ManyShape shape;
   shape.all_slots = model.slots;
@@ -28,13 +36,21 @@ ManyShape shape_of(const ModelInputs& model, const Node& node) {
   if (node.text_attr("combine") == "sequence")
     shape.length = static_cast<uint32_t>(node.int_attr("length"));
   shape.keep_last = node.text_attr("keep") == "last";
-  for (const std::string& name : node.texts_attr("slots")) {
-    const auto at = std::find(model.slot_names.begin(), model.slot_names.end(), name);
-    shape.slots.push_back(static_cast<uint32_t>(at - model.slot_names.begin()));
-  }
-  for (uint32_t s = 0; s < model.slots && node.texts_attr("slots").empty(); ++s)
-    shape.slots.push_back(s);
+  shape.slots = node.slots;
   return shape;
+}
+
+// A slot without rows in the table cannot be read from it.
+Status check_slots_of_table(const InferContext& context) {
+  const std::string& table = context.node.text_attr("table");
+  const auto limited = context.model.table_slots.find(table);
+  if (limited == context.model.table_slots.end()) return Status::ok();
+  const std::vector<std::string>& has = limited->second;
+  for (const std::string& name : context.node.texts_attr("slots"))
+    if (std::find(has.begin(), has.end(), name) == has.end())
+      return context.fail(fmt::format("table '{}' has no rows of slot '{}'{}; its slots: {}", table,
+                                      name, did_you_mean(name, has), join(has, ", ")));
+  return Status::ok();
 }
 
 Status infer(InferContext& context) {
@@ -48,8 +64,8 @@ Status infer(InferContext& context) {
                                     known.empty() ? "none" : join(known, ", ")));
   }
   if (context.model.slots == 0) return context.fail("the data has no sparse features");
-  const auto slots = context.find_slots(context.node.texts_attr("slots"));
-  if (!slots.is_ok()) return slots.status();
+  FLUX_RETURN_IF_ERROR(context.find_slots(names_of(context.model, context.node)));
+  FLUX_RETURN_IF_ERROR(check_slots_of_table(context));
   const ManyShape shape = shape_of(context.model, context.node);
   if (shape.length > 0 && shape.slots.size() != 1)
     return context.fail(fmt::format("a sequence is made of one slot, not of {}; name it in 'slots'",
@@ -72,7 +88,8 @@ class EmbeddingKernel : public Kernel {
         out_gradient_(args.output_gradient),
         line_(many_.dim) {
     const ModelInputs& model = args.graph.inputs();
-    one_key_ = !model.many_keys && many_.length == 0 && args.node.texts_attr("slots").empty();
+    one_key_ = !model.many_keys && !model.values && many_.length == 0 &&
+               names_of(model, args.node).empty();
     shape_ = {model.slots, many_.dim, many_.add_slots};
     for (const Node& node : args.graph.nodes())
       adds_ = adds_ || (node.table == args.node.table && &node > &args.node);
@@ -84,19 +101,24 @@ class EmbeddingKernel : public Kernel {
   void forward(Step& step) override {
     const TableInput& in = step.input->tables[table_];
     if (one_key_) return gather_rows(shape_, in, step.batch, out_);
-    gather_many(many_, in, step.input->begin, step.batch, out_, line_.data(), winners_);
+    gather_many(many_, in, keys_of(step), out_, line_.data(), winners_);
   }
   void backward(Step& step) override {
     const TableInput& in = step.input->tables[table_];
     float* gradient = step.gradients->tables[table_];
     // Several embeddings may share a table: the last one (first in backward) clears.
-    if (!adds_) std::memset(gradient, 0, in.row_count * many_.dim * sizeof(float));
+    if (!adds_)
+      std::memset(gradient + in.first_row * many_.dim, 0,
+                  (in.row_count - in.first_row) * many_.dim * sizeof(float));
     if (one_key_) return scatter_add_rows(shape_, in, step.batch, out_gradient_, gradient);
-    scatter_many(many_, in, step.input->begin, step.batch, out_gradient_, line_.data(), winners_,
-                 gradient);
+    scatter_many(many_, in, keys_of(step), out_gradient_, line_.data(), winners_, gradient);
   }
 
  private:
+  static BatchKeys keys_of(const Step& step) {
+    return {step.input->begin, step.input->values, step.batch};
+  }
+
   size_t table_;
   ManyShape many_;
   GatherShape shape_;
@@ -107,17 +129,24 @@ class EmbeddingKernel : public Kernel {
   uint32_t* winners_ = nullptr;
 };
 
+// Of the row of an occurrence, times the value of its key.
+double shown_value(const ReferenceCall& call, const ManyShape& shape, uint32_t i, uint32_t d) {
+  const double value = call.values == nullptr ? 1 : static_cast<double>(call.values[i]);
+  return value * call.rows[call.index[i] * shape.dim + d];
+}
+
 double pooled(const ReferenceCall& call, const ManyShape& shape, KeyRange keys, uint32_t d) {
-  const auto value = [&](uint32_t i) { return call.rows[call.index[i] * shape.dim + d]; };
   if (keys.begin == keys.end) return 0;
-  if (shape.pool == Pool::kFirst) return value(keys.begin);
-  double sum = 0, most = value(keys.begin);
+  if (shape.pool == Pool::kFirst) return shown_value(call, shape, keys.begin, d);
+  double sum = 0, weights = 0, most = shown_value(call, shape, keys.begin, d);
   for (uint32_t i = keys.begin; i < keys.end; ++i) {
-    sum += value(i);
-    most = std::max(most, value(i));
+    sum += shown_value(call, shape, i, d);
+    weights += call.values == nullptr ? 1 : std::fabs(call.values[i]);
+    most = std::max(most, shown_value(call, shape, i, d));
   }
   if (shape.pool == Pool::kMax) return most;
-  return shape.pool == Pool::kMean ? sum / (keys.end - keys.begin) : sum;
+  if (shape.pool == Pool::kSum) return sum;
+  return weights > 0 ? sum / weights : 0;
 }
 
 void reference(const ReferenceCall& call) {
@@ -133,7 +162,7 @@ void reference(const ReferenceCall& call) {
         if (shape.length == 0)
           out[(shape.add_slots ? 0 : s * shape.dim) + d] += pooled(call, shape, keys, d);
         for (uint32_t i = part.begin; i < part.end && shape.length > 0; ++i)
-          out[(i - part.begin) * shape.dim + d] = call.rows[call.index[i] * shape.dim + d];
+          out[(i - part.begin) * shape.dim + d] = shown_value(call, shape, i, d);
       }
     }
   }
@@ -157,7 +186,7 @@ std::vector<AttrSpec> attributes() {
   slots.name = "slots";
   slots.type = AttrType::kStrings;
   slots.default_value = std::vector<std::string>();
-  slots.doc = "names of the slots, in this order; none: all slots of the data";
+  slots.doc = "names of the slots, in this order; none: all slots of the table";
   AttrSpec length;
   length.name = "length";
   length.default_value = int64_t{20};

@@ -54,10 +54,55 @@ TEST(Embedding, AnyNumberOfKeysIsPooled) {
   }
 }
 
+TEST(Embedding, RowsAreMultipliedByTheValuesOfTheirKeys) {
+  for (const bool many : {true, false}) {
+    for (const char* pool : {"sum", "mean", "max", "first"}) {
+      for (const char* combine : {"concat", "sum"}) {
+        ModelInputs inputs = many_keys(5);
+        inputs.many_keys = many;
+        inputs.values = true;
+        const auto graph = must_build(inputs, {node("e", "embedding", {},
+                                                    {{"table", std::string("t")},
+                                                     {"pool", std::string(pool)},
+                                                     {"combine", std::string(combine)}}),
+                                               node("z", "fc", {"e"}, {{"units", int64_t{1}}}),
+                                               node("l", "logistic_loss", {"z", "label"})});
+        CheckOptions options;
+        options.row_count = 9;
+        EXPECT_EQ("", check_net(graph, options)) << pool << combine << many;
+      }
+    }
+  }
+}
+
+TEST(Embedding, ATableOfSomeSlotsIsReadForThoseAlone) {
+  ModelInputs inputs = many_keys(5);
+  inputs.many_keys = false;
+  inputs.tables["wide"] = 1;
+  inputs.table_slots["t"] = {"history", "user"};
+  const auto graph = must_build(
+      inputs, {node("e", "embedding", {}, {{"table", std::string("t")}}),
+               node("w", "embedding", {},
+                    {{"table", std::string("wide")}, {"combine", std::string("sum")}}),
+               node("x", "concat", {"e", "w"}), node("z", "fc", {"x"}, {{"units", int64_t{1}}}),
+               node("l", "logistic_loss", {"z", "label"})});
+  EXPECT_NE(std::string::npos, graph->to_text().find("[B,2,5]")) << graph->to_text();
+  EXPECT_EQ("", check_net(graph, {}));
+  GraphBuilder builder(inputs);
+  const Status status = builder.add(
+      node("e", "embedding", {},
+           {{"table", std::string("t")}, {"slots", std::vector<std::string>{"user", "item"}}}));
+  EXPECT_NE(std::string::npos, status.message().find("table 't' has no rows of slot 'item'; its "
+                                                     "slots: history, user"))
+      << status.message();
+}
+
 TEST(Embedding, ASequenceIsCutAndFilledUp) {
   for (const char* keep : {"first", "last"}) {
+    ModelInputs inputs = many_keys(3);
+    inputs.values = std::string(keep) == "last";
     const auto graph = must_build(
-        many_keys(3),
+        inputs,
         {node("e", "embedding", {},
               {{"table", std::string("t")},
                {"slots", std::vector<std::string>{"history"}},

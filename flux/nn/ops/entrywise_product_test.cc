@@ -1,24 +1,19 @@
 #include <gtest/gtest.h>
 
-#include "flux/nn/operator_check.h"
+#include "flux/nn/operator.h"
 
 namespace flux {
 namespace {
 
-TEST(EntrywiseProduct, ForwardAndGradientOfRandomShapes) {
-  EXPECT_EQ("", check_random_operators(30, [](Random& random) -> OperatorCase {
-              const uint32_t length = between(random, 1, 4), dim = between(random, 1, 7);
-              const auto part = [&](uint32_t n) { return random.chance(0.3) ? 1 : n; };
-              std::vector<OperatorInput> inputs = {{length, dim}};
-              const uint32_t more = between(random, 1, 4);
-              for (uint32_t i = 0; i < more; ++i) inputs.push_back({part(length), part(dim)});
-              return {"entrywise_product", inputs};
-            }));
-}
-
-TEST(EntrywiseProduct, RefusesShapesThatDoNotFit) {
-  const std::string message = refusal({"entrywise_product", {{1, 3}, {1, 4}}});
-  EXPECT_NE(message.find("got x0[B,3], x1[B,4]"), std::string::npos) << message;
+// So the test of mul is the test of both.
+TEST(EntrywiseProduct, IsMulByAnotherName) {
+  const OperatorDef *mul = find_operator("mul"), *same = find_operator("entrywise_product");
+  ASSERT_NE(same, nullptr);
+  EXPECT_EQ(same->infer, mul->infer);
+  EXPECT_EQ(same->reference, mul->reference);
+  EXPECT_EQ(same->make_kernel, mul->make_kernel);
+  EXPECT_EQ(same->info.inputs_min, mul->info.inputs_min);
+  EXPECT_EQ(same->info.inputs_max, mul->info.inputs_max);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "flux/nn/elementwise.h"
+#include "flux/nn/vector_math.h"
 
 namespace flux {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 struct Exp : ElementwiseFunction {
   using ElementwiseFunction::ElementwiseFunction;
   static constexpr bool kNeedsOutput = true;
-  static float forward(float x) { return std::exp(std::min(x, 80.0F)); }
+  static float forward(float x) { return exp_of(std::min(x, 80.0F)); }
   static float derivative(float x, float y) { return x < 80.0F ? y : 0.0F; }
   static double plain(double x) { return std::exp(std::min(x, 80.0)); }
 };

@@ -1,4 +1,5 @@
 // fc: a fully connected layer, y = f(x W + b), of the whole example or of each position.
+#include <algorithm>
 #include <cmath>
 
 #include "flux/nn/attribute_specs.h"
@@ -29,17 +30,21 @@ bool wants_bf16(const Node& node, const Node& input) {
 }
 
 std::vector<AttrSpec> attributes() {
-  return {
-      required(int_attribute("units", 1, 1, 65536, "width of the output")),
-      choice_attribute("activation", {"none", "relu", "sigmoid", "tanh"}, "applied to the output"),
-      bool_attribute("bias", true, "whether to add a trainable vector"),
-      bool_attribute("per_position", false,
-                     "whether each position of [B,T,d] is a row of its own: [B,T,units]")};
+  return {required(int_attribute("units", 1, 1, 65536, "width of the output")),
+          choice_attribute("activation",
+                           {"none", "relu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus"},
+                           "applied to the output; leaky_relu has the slope 0.01, elu the alpha 1"),
+          bool_attribute("bias", true, "whether to add a trainable vector"),
+          bool_attribute("per_position", false,
+                         "whether each position of [B,T,d] is a row of its own: [B,T,units]")};
 }
 
 double activate(const std::string& name, double z) {
   if (name == "relu") return z > 0 ? z : 0;
   if (name == "sigmoid") return 1 / (1 + std::exp(-z));
+  if (name == "leaky_relu") return z > 0 ? z : 0.01 * z;
+  if (name == "elu") return z > 0 ? z : std::exp(z) - 1;
+  if (name == "softplus") return std::max(z, 0.0) + std::log1p(std::exp(-std::fabs(z)));
   return name == "tanh" ? std::tanh(z) : z;
 }
 

@@ -12,7 +12,8 @@ NodeSpec node(const char* name, const char* op, std::vector<std::string> inputs,
 }
 
 TEST(Fc, ForwardAndGradientOfEveryActivation) {
-  for (const char* activation : {"none", "relu", "sigmoid", "tanh"}) {
+  for (const char* activation :
+       {"none", "relu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus"}) {
     for (const int64_t units : {1, 2, 16, 21}) {
       const AttrValue f = std::string(activation);
       const auto graph = must_build(
@@ -39,11 +40,11 @@ TEST(Fc, WithoutBiasHasOneParameter) {
 
 TEST(Fc, PerPosition) {
   EXPECT_EQ("", check_random_operators(30, [](Random& random) -> OperatorCase {
-              const char* activations[] = {"none", "sigmoid", "tanh"};
+              const char* activations[] = {"none", "sigmoid", "tanh", "elu", "softplus"};
               return {"fc",
                       {{between(random, 1, 6), between(random, 1, 20)}},
                       {{"units", int64_t{between(random, 1, 20)}},
-                       {"activation", std::string(activations[random.below(3)])},
+                       {"activation", std::string(activations[random.below(5)])},
                        {"per_position", true}}};
             }));
 }

@@ -69,7 +69,7 @@ class InBatchSoftmaxKernel : public Kernel {
       float* z = scores_.f32(i);
       if (predictions != nullptr) predictions[i] = sigmoid(z[i]);
       const float top = *std::max_element(z, z + step.batch), own = z[i];
-      for (uint32_t j = 0; j < step.batch; ++j) z[j] = exp_negative(z[j] - top);
+      for (uint32_t j = 0; j < step.batch; ++j) z[j] = exp_of(z[j] - top);
       const float total = sum_of(z, step.batch);
       for (uint32_t j = 0; j < step.batch; ++j) z[j] /= total;
       sum += (top + std::log(total) - own) * weights_.of(i);

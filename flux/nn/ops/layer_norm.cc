@@ -46,15 +46,13 @@ struct LayerNorm : RowFunction {
     for (size_t t = 0; t < length; ++t) {
       const float factor = normalise(row.x[0] + t * dim, unit);
       const float* dy = row.dy + t * dim;
-      for (size_t c = 0; c < dim; ++c) {
-        row.dp[c] += dy[c] * unit[c];
-        row.dp[dim + c] += dy[c];
-        g[c] = dy[c] * row.p[c];
-      }
+      for (size_t c = 0; c < dim; ++c) row.dp[c] += dy[c] * unit[c];
+      add_scaled(1.0F, dy, dim, row.dp + dim);
+      for (size_t c = 0; c < dim; ++c) g[c] = dy[c] * row.p[c];
       const float mean = sum_of(g, dim) / static_cast<float>(dim);
       const float along = dot_of(g, unit, dim) / static_cast<float>(dim);
-      for (size_t c = 0; c < dim; ++c)
-        row.dx[0][t * dim + c] = factor * (g[c] - mean - unit[c] * along);
+      float* dx = row.dx[0] + t * dim;
+      for (size_t c = 0; c < dim; ++c) dx[c] = factor * (g[c] - mean - unit[c] * along);
     }
   }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "flux/nn/elementwise.h"
+#include "flux/nn/vector_math.h"
 
 namespace flux {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 struct Log : ElementwiseFunction {
   explicit Log(const Node& node)
       : ElementwiseFunction(node), epsilon(static_cast<float>(node.float_attr("epsilon"))) {}
-  float forward(float x) const { return std::log(std::max(x, epsilon)); }
+  float forward(float x) const { return log_of(std::max(x, epsilon)); }
   float derivative(float x, float) const { return x > epsilon ? 1.0F / x : 0.0F; }
   double plain(double x) const { return std::log(std::max(x, static_cast<double>(epsilon))); }
 

@@ -21,18 +21,16 @@ struct Matmul : RowFunction {
         rows(node.length),
         columns(node.dim()),
         dim(input_of(graph, node, 0).dim()) {}
+  size_t scratch() const { return transposed ? columns * dim : 0; }
   template <typename T>
   void forward(const Row<T>& row) const {
     const T *a = row.x[0], *b = row.x[1];
-    for (size_t t = 0; t < rows; ++t) {
-      T* y = row.y + t * columns;
-      if (transposed) {
-        for (size_t s = 0; s < columns; ++s) y[s] = dot_of(a + t * dim, b + s * dim, dim);
-      } else {
-        std::fill_n(y, columns, T(0));
-        for (size_t c = 0; c < dim; ++c) add_scaled(a[t * dim + c], b + c * columns, columns, y);
-      }
+    if (transposed) {
+      turn(b, columns, dim, row.scratch);
+      b = row.scratch;
     }
+    for (size_t t = 0; t < rows; ++t)
+      row_times_matrix(a + t * dim, dim, b, columns, columns, row.y + t * columns);
   }
   void backward(const RowGradient& row) const {
     const float *a = row.x[0], *b = row.x[1];

@@ -35,52 +35,73 @@ struct MultiHeadAttention : RowFunction {
         out(node.dim()),
         masked(node.inputs.size() > 3),
         scale(1.0F / std::sqrt(static_cast<float>(dim) / static_cast<float>(heads))) {}
-  size_t scratch() const { return 3 * keys; }
+  // The weights and two gradients of them, then keys and values of one head with their features
+  // first ([part][keys], so that loops run over keys), and the gradients of those.
+  size_t scratch() const { return 3 * keys + 2 * keys * (part() + value_part()); }
+  size_t part() const { return dim / heads; }
+  size_t value_part() const { return out / heads; }
 
-  // The weights of head h for query t.
+  // Head h of x [keys][width] with its features first.
   template <typename T>
-  void weights(const T* const* x, size_t h, size_t t, T* w) const {
-    const size_t part = dim / heads;
+  void turn_head(const T* x, size_t width, size_t h, T* to) const {
+    const size_t n = width / heads;
     for (size_t s = 0; s < keys; ++s)
-      w[s] = static_cast<T>(scale) *
-             dot_of(x[0] + t * dim + h * part, x[1] + s * dim + h * part, part);
-    softmax_in_place(w, masked ? x[3] : nullptr, keys);
+      for (size_t c = 0; c < n; ++c) to[c * keys + s] = x[s * width + h * n + c];
+  }
+  void add_turned(const float* from, size_t width, size_t h, float* to) const {
+    const size_t n = width / heads;
+    for (size_t s = 0; s < keys; ++s)
+      for (size_t c = 0; c < n; ++c) to[s * width + h * n + c] += from[c * keys + s];
+  }
+  // The weights of one head for the query q, by the head's turned keys.
+  template <typename T>
+  void weights(const T* q, const T* turned, const T* mask, T* w) const {
+    row_times_matrix(q, part(), turned, keys, keys, w);
+    for (size_t s = 0; s < keys; ++s) w[s] *= static_cast<T>(scale);
+    softmax_in_place(w, mask, keys);
   }
   template <typename T>
   void forward(const Row<T>& row) const {
-    const size_t part = out / heads;
-    std::fill_n(row.y, queries * out, T(0));
+    T *w = row.scratch, *turned = w + 3 * keys;
     for (size_t h = 0; h < heads; ++h) {
+      turn_head(row.x[1], dim, h, turned);
       for (size_t t = 0; t < queries; ++t) {
-        weights(row.x, h, t, row.scratch);
-        for (size_t s = 0; s < keys; ++s)
-          add_scaled(row.scratch[s], row.x[2] + s * out + h * part, part,
-                     row.y + t * out + h * part);
+        weights(row.x[0] + t * dim + h * part(), turned, masked ? row.x[3] : nullptr, w);
+        row_times_matrix(w, keys, row.x[2] + h * value_part(), out, value_part(),
+                         row.y + t * out + h * value_part());
       }
     }
   }
   void backward(const RowGradient& row) const {
-    for (size_t h = 0; h < heads; ++h)
-      for (size_t t = 0; t < queries; ++t) backward_one(row, h, t);
-  }
-  void backward_one(const RowGradient& row, size_t h, size_t t) const {
-    float *w = row.scratch, *dw = w + keys, *dz = dw + keys;
-    const size_t part = dim / heads, value_part = out / heads;
-    const size_t q = t * dim + h * part;
-    const float* dy = row.dy + t * out + h * value_part;
-    weights(row.x, h, t, w);
-    for (size_t s = 0; s < keys; ++s) {
-      const size_t v = s * out + h * value_part;
-      dw[s] = dot_of(dy, row.x[2] + v, value_part);
-      add_scaled(w[s], dy, value_part, row.dx[2] + v);
+    float *k = row.scratch + 3 * keys, *v = k + keys * part();
+    float *dk = v + keys * value_part(), *dv = dk + keys * part();
+    for (size_t h = 0; h < heads; ++h) {
+      turn_head(row.x[1], dim, h, k);
+      turn_head(row.x[2], out, h, v);
+      std::fill_n(dk, keys * (part() + value_part()), 0.0F);
+      for (size_t t = 0; t < queries; ++t) backward_query(row, h, t, {k, v, dk, dv});
+      add_turned(dk, dim, h, row.dx[1]);
+      add_turned(dv, out, h, row.dx[2]);
     }
+  }
+  // Turned keys and values of one head, and their gradients.
+  struct Head {
+    const float *k, *v;
+    float *dk, *dv;
+  };
+  void backward_query(const RowGradient& row, size_t h, size_t t, const Head& head) const {
+    float *w = row.scratch, *dw = w + keys, *dz = dw + keys;
+    const size_t at = t * dim + h * part();
+    const float *q = row.x[0] + at, *dy = row.dy + t * out + h * value_part();
+    weights(q, head.k, masked ? row.x[3] : nullptr, w);
+    row_times_matrix(dy, value_part(), head.v, keys, keys, dw);
+    for (size_t c = 0; c < value_part(); ++c) add_scaled(dy[c], w, keys, head.dv + c * keys);
     std::fill_n(dz, keys, 0.0F);
     add_softmax_gradient(w, dw, keys, dz);
-    for (size_t s = 0; s < keys; ++s) {
-      const size_t k = s * dim + h * part;
-      add_scaled(scale * dz[s], row.x[1] + k, part, row.dx[0] + q);
-      add_scaled(scale * dz[s], row.x[0] + q, part, row.dx[1] + k);
-    }
+    for (size_t s = 0; s < keys; ++s) dz[s] *= scale;
+    for (size_t s = 0; s < keys; ++s)
+      add_scaled(dz[s], row.x[1] + s * dim + h * part(), part(), row.dx[0] + at);
+    for (size_t c = 0; c < part(); ++c) add_scaled(q[c], dz, keys, head.dk + c * keys);
   }
 
   size_t heads, queries, keys, dim, out;

@@ -14,18 +14,30 @@ struct Pow : ElementwiseFunction {
   explicit Pow(const Node& node)
       : ElementwiseFunction(node),
         exponent(static_cast<float>(node.float_attr("exponent"))),
-        any_x(exponent >= 0 && exponent == std::floor(exponent)) {}
-  float forward(float x) const { return std::pow(any_x ? x : std::max(x, kSmallest), exponent); }
+        whole(exponent == std::floor(exponent)),
+        any_x(exponent >= 0 && whole) {}
+  float forward(float x) const { return power(any_x ? x : std::max(x, kSmallest), exponent); }
   float derivative(float x, float) const {
-    if (exponent == 0 || (!any_x && x < kSmallest)) return 0.0F;
-    return exponent * std::pow(x, exponent - 1);
+    const bool flat = exponent == 0 || (!any_x && x < kSmallest);
+    const float base = flat ? 1.0F : x;
+    return flat ? 0.0F : exponent * power(base, exponent - 1);
+  }
+  // By squarings if the exponent is whole: they vectorise.
+  float power(float x, float e) const {
+    if (!whole) return std::pow(x, e);
+    const auto n = static_cast<uint32_t>(std::fabs(e));
+    const float x2 = x * x, x4 = x2 * x2, x8 = x4 * x4;
+    const float y = ((n & 1) != 0 ? x : 1.0F) * ((n & 2) != 0 ? x2 : 1.0F) *
+                    ((n & 4) != 0 ? x4 : 1.0F) * ((n & 8) != 0 ? x8 : 1.0F) *
+                    ((n & 16) != 0 ? x8 * x8 : 1.0F);
+    return e < 0 ? 1.0F / y : y;
   }
   double plain(double x) const {
     return std::pow(any_x ? x : std::max(x, static_cast<double>(kSmallest)), exponent);
   }
 
   float exponent;
-  bool any_x;
+  bool whole, any_x;
 };
 
 }  // namespace

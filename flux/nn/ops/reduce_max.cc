@@ -1,5 +1,7 @@
 // reduce_max: the largest along features or positions; with a mask, of what it names (of nothing:
 // 0). The gradient goes to the first of the largest.
+#include <cmath>
+
 #include "flux/nn/reduction.h"
 
 namespace flux {
@@ -10,8 +12,12 @@ struct ReduceMax {
   template <typename T>
   static size_t largest(const T* x, const T* mask, size_t n) {
     size_t best = n;
-    for (size_t k = 0; k < n; ++k)
-      if ((mask == nullptr || mask[k] != 0) && (best == n || x[k] > x[best])) best = k;
+    T top = static_cast<T>(-HUGE_VAL);
+    for (size_t k = 0; k < n; ++k) {
+      const bool better = (mask == nullptr || mask[k] != 0) & (best == n || x[k] > top);
+      best = better ? k : best;
+      top = better ? x[k] : top;
+    }
     return best;
   }
   template <typename T>

@@ -8,15 +8,8 @@
 namespace flux {
 namespace {
 
-uint32_t slot_of(const ModelInputs& model, const Node& node) {
-  const auto& names = model.slot_names;
-  const auto at = std::find(names.begin(), names.end(), node.text_attr("slot"));
-  return static_cast<uint32_t>(at - names.begin());
-}
-
 Status infer(InferContext& context) {
-  const auto slot = context.find_slots({context.node.text_attr("slot")});
-  if (!slot.is_ok()) return slot.status();
+  FLUX_RETURN_IF_ERROR(context.find_slots({context.node.text_attr("slot")}));
   context.node.width = context.node.length = static_cast<uint32_t>(context.node.int_attr("length"));
   return Status::ok();
 }
@@ -25,7 +18,7 @@ class SequenceMaskKernel : public Kernel {
  public:
   explicit SequenceMaskKernel(const KernelArgs& args)
       : slots_(args.graph.inputs().slots),
-        slot_(slot_of(args.graph.inputs(), args.node)),
+        slot_(args.node.slots[0]),
         out_(args.output),
         line_(out_.width) {}
 
@@ -48,7 +41,7 @@ class SequenceMaskKernel : public Kernel {
 
 void reference(const ReferenceCall& call) {
   const ModelInputs& model = call.graph.inputs();
-  const uint32_t slot = slot_of(model, call.node);
+  const uint32_t slot = call.node.slots[0];
   for (uint32_t b = 0; b < call.batch; ++b) {
     const KeyRange keys = key_range(call.begin, model.slots, b, slot);
     for (uint32_t t = 0; t < call.node.width; ++t)

@@ -6,6 +6,7 @@
 // waits for a block that the coordinator will give only after this very push.
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -70,9 +71,9 @@ class MergeGroup {
 
 // A push of all contributions; the memory of them and of their sum.
 struct Merged {
-  explicit Merged(const PsClientOptions& o)
-      : sum(o.sparse_shards, o.dims, o.parameters, o.dense_sums) {}
+  Merged(const PsClientOptions& o, uint16_t of) : sum(merged_push(o, of)), phase(of) {}
   MergedPush sum;
+  uint16_t phase;
   std::vector<MergeGroup::Contribution> from;
 };
 
@@ -117,20 +118,34 @@ class HalfAsyncLane final : public LaneMode {
   }
 
  private:
-  void send(std::vector<MergeGroup::Contribution> from) {
-    if (from.empty()) return;
+  // A block that was given to two workers may come late, when the others are in the next phase:
+  // that is a push of its own.
+  void send(std::vector<MergeGroup::Contribution> all) {
+    for (auto first = all.begin(); first != all.end();) {
+      const auto last = std::find_if(first, all.end(), [&](const MergeGroup::Contribution& c) {
+        return c.work->item.id.block.phase != first->work->item.id.block.phase;
+      });
+      std::vector<MergeGroup::Contribution> from(std::make_move_iterator(first),
+                                                 std::make_move_iterator(last));
+      send_phase(std::move(from));
+      first = last;
+    }
+  }
+  void send_phase(std::vector<MergeGroup::Contribution> from) {
     if (!host_->client->has_room()) {
       waiting_.push_back(std::move(from));  // pushed when there is room
       return;
     }
-    if (!spare_ || spare_.use_count() > 1) spare_ = std::make_shared<Merged>(options_);
+    const uint16_t phase = from[0].work->item.id.block.phase;
+    if (!spare_ || spare_.use_count() > 1 || spare_->phase != phase)
+      spare_ = std::make_shared<Merged>(options_, phase);
     const std::shared_ptr<Merged> merged = spare_;
     merged->from = std::move(from);
     for (MergeGroup::Contribution& c : merged->from) c.host->executor->post(0, std::move(c.merged));
-    host_->client->push(merged_push(merged));
+    host_->client->push(work_of(merged));
   }
 
-  PushWork merged_push(const std::shared_ptr<Merged>& merged) {
+  PushWork work_of(const std::shared_ptr<Merged>& merged) {
     PushWork push;
     std::vector<uint64_t> examples;
     for (const MergeGroup::Contribution& c : merged->from) {
@@ -167,7 +182,7 @@ class HalfAsyncLane final : public LaneMode {
     if (waiting_.empty() || !host_->client->has_room()) return;
     auto next = std::move(waiting_.front());
     waiting_.pop_front();
-    send(std::move(next));
+    send_phase(std::move(next));
   }
 
   std::shared_ptr<LaneHost> host_;

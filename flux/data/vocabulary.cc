@@ -1,0 +1,178 @@
+#include "flux/data/vocabulary.h"
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "flux/base/buffer.h"
+#include "flux/base/parallel.h"
+#include "flux/base/text.h"
+#include "flux/data/gzip.h"
+#include "flux/data/line_error.h"
+#include "flux/storage/atomic_file.h"
+#include "flux/storage/read_file.h"
+
+namespace flux {
+namespace {
+
+constexpr uint64_t kFileBytesMax = 1ULL << 32;  // of a vocabulary
+constexpr size_t kChunkBytes = 1 << 20;
+constexpr size_t kWordBytesMax = 1 << 16;
+
+struct WordHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view word) const { return hash_bytes(word); }
+};
+using Counts = std::unordered_map<std::string, uint64_t, WordHash, std::equal_to<>>;
+
+// Takes text in pieces; a word may be cut by their border.
+class WordCounter {
+ public:
+  Status add(const std::string& path, std::string_view text) {
+    size_t at = 0;
+    while (at < text.size()) {
+      const size_t begin = at;
+      while (at < text.size() && !is_blank(text[at])) ++at;
+      cut_ += text.substr(begin, at - begin);
+      if (cut_.size() > kWordBytesMax)
+        return invalid("{}: a word is longer than {} bytes; is this text?", path, kWordBytesMax);
+      if (at == text.size()) break;
+      end_word();
+      while (at < text.size() && is_blank(text[at])) ++at;
+    }
+    return Status::ok();
+  }
+  Counts finish() {
+    end_word();
+    return std::move(counts_);
+  }
+
+ private:
+  void end_word() {
+    if (cut_.empty()) return;
+    const auto found = counts_.find(std::string_view(cut_));
+    if (found != counts_.end()) {
+      ++found->second;
+    } else {
+      counts_.emplace(cut_, 1);
+    }
+    cut_.clear();
+  }
+  Counts counts_;
+  std::string cut_;  // the word so far
+};
+
+Result<Counts> count_file(const std::string& path) {
+  FLUX_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::open(path));
+  unsigned char magic[2] = {};
+  if (file.size() >= 2) FLUX_RETURN_IF_ERROR(file.read_at(0, magic, 2));
+  const bool gzip = magic[0] == 0x1f && magic[1] == 0x8b;
+  GzipStream stream(file, false);
+  if (gzip) FLUX_RETURN_IF_ERROR(stream.start(GzipPoint{}));
+  Buffer<char> text(kChunkBytes);
+  WordCounter counter;
+  size_t n = kChunkBytes;
+  for (uint64_t at = 0; n == kChunkBytes; at += n) {
+    if (gzip) {
+      FLUX_ASSIGN_OR_RETURN(n, stream.read(text.data(), kChunkBytes));
+    } else {
+      n = std::min<uint64_t>(kChunkBytes, file.size() - at);
+      FLUX_RETURN_IF_ERROR(file.read_at(at, text.data(), n));
+    }
+    FLUX_RETURN_IF_ERROR(counter.add(path, {text.data(), n}));
+  }
+  return counter.finish();
+}
+
+// "word count": the count, or what is wrong.
+struct VocabularyLine {
+  std::string_view word;
+  uint64_t count = 0;
+  size_t column = 0;  // not 0: refused there
+  std::string what;
+};
+
+VocabularyLine read_line(std::string_view line) {
+  VocabularyLine out;
+  const size_t blank = std::min(line.find_first_of(" \t"), line.size());
+  out.word = line.substr(0, blank);
+  if (out.word.empty()) return {{}, 0, 1, "a word is missing; write 'word count'"};
+  const size_t begin = line.find_first_not_of(" \t", blank);
+  if (begin == std::string_view::npos)
+    return {{}, 0, line.size() + 1, "a count must follow the word"};
+  const char* end = line.data() + line.size();
+  const auto [stop, problem] = std::from_chars(line.data() + begin, end, out.count);
+  if (problem != std::errc() || stop != end || out.count == 0)
+    return {{},
+            0,
+            begin + 1,
+            fmt::format("{} is no count; write a whole number from 1 on",
+                        shown_field(line.substr(begin)))};
+  return out;
+}
+
+}  // namespace
+
+Result<Vocabulary> Vocabulary::load(const std::string& path) {
+  FLUX_ASSIGN_OR_RETURN(const std::string text, read_whole_file(path, kFileBytesMax));
+  Vocabulary out;
+  std::unordered_set<uint64_t> seen;
+  std::string_view rest = text;
+  for (size_t number = 1; !rest.empty(); ++number) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const VocabularyLine one = read_line(line);
+    if (one.column != 0) return invalid("{}:{}:{}: {}", path, number, one.column, one.what);
+    if (!seen.insert(word_key(one.word)).second)
+      return invalid("{}:{}:1: {} comes twice; a word has one line", path, number,
+                     shown_field(one.word));
+    out.words.emplace_back(one.word);
+    out.counts.push_back(one.count);
+    out.total += one.count;
+  }
+  if (out.words.empty())
+    return invalid("{}: holds no word; make it with: flux data vocab FILES --out {}", path, path);
+  return out;
+}
+
+std::string Vocabulary::to_text() const {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) text += fmt::format("{} {}\n", words[i], counts[i]);
+  return text;
+}
+
+Result<Vocabulary> count_words(std::span<const std::string> files, uint64_t min_count,
+                               unsigned threads) {
+  std::vector<Counts> parts(files.size());
+  FLUX_RETURN_IF_ERROR(parallel_for(files.size(), threads, [&](size_t i) -> Status {
+    FLUX_ASSIGN_OR_RETURN(parts[i], count_file(files[i]));
+    return Status::ok();
+  }));
+  Counts all;
+  for (Counts& part : parts) {
+    if (all.size() < part.size()) all.swap(part);
+    for (const auto& [word, count] : part) all[word] += count;
+    Counts().swap(part);
+  }
+  std::vector<std::pair<uint64_t, std::string>> sorted;
+  for (const auto& [word, count] : all)
+    if (count >= min_count) sorted.emplace_back(count, word);
+  if (sorted.empty())
+    return invalid("no word comes at least {} times in {}; lower --min-count", min_count,
+                   files.size() == 1 ? files[0] : fmt::format("{} files", files.size()));
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  Vocabulary out;
+  for (auto& [count, word] : sorted) {
+    out.words.push_back(std::move(word));
+    out.counts.push_back(count);
+    out.total += count;
+  }
+  return out;
+}
+
+}  // namespace flux

@@ -1,0 +1,45 @@
+// Vocabulary: the words of a corpus and how often each comes, as `flux data vocab` counts them.
+//
+// The file has a line "word count" for each word. What stands for a word in tables is word_key().
+// Threads: a plain value. Failure: kInvalid with "path:line:column: what" for a bad line, kNotFound
+// or kIo for files.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flux/base/hash.h"
+#include "flux/base/status.h"
+
+namespace flux {
+
+inline uint64_t word_key(std::string_view word) {
+  return hash_bytes(word);
+}
+
+// What parts words: all else belongs to them.
+inline bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+struct Vocabulary {
+  std::vector<std::string> words;
+  std::vector<uint64_t> counts;  // of each, at least 1
+  uint64_t total = 0;            // their sum
+
+  static Result<Vocabulary> load(const std::string& path);
+  // The file's text.
+  std::string to_text() const;
+};
+
+// Counts the words of text files (plain or gzip), files by several threads at once; the most
+// frequent comes first, equal ones by their letters. Words that come less than `min_count` times
+// are left out; kInvalid if nothing is left.
+Result<Vocabulary> count_words(std::span<const std::string> files, uint64_t min_count,
+                               unsigned threads);
+
+}  // namespace flux

@@ -1,0 +1,219 @@
+// The section `data` of a job file.
+#include "flux/data/features/feature.h"
+#include "flux/job/schema.h"
+
+namespace flux {
+namespace {
+
+Section make_slot_section() {
+  using S = SlotOptions;
+  Section s;
+  s.doc = "A sparse feature: any number of keys in each line, written NAME:KEY.";
+  s.value<S>(
+       "name", [](S & o) -> auto& { return o.name; }, "Name, as the lines write it.")
+      .a_name()
+      .needed();
+  s.value<S>(
+       "keys", [](S & o) -> auto& { return o.keys; },
+       "Slots with the same word here share their keys, and so their rows.")
+      .a_name()
+      .tried_as({"shared", "share", "space"})
+      .defaults_to("the slot's name");
+  s.value<S>(
+       "text", [](S & o) -> auto& { return o.text; },
+       "Keys are text without blanks, not numbers: NAME:TEXT.")
+      .tried_as({"string", "strings"});
+  s.value<S>(
+       "values", [](S & o) -> auto& { return o.values; },
+       "A key may have a number behind it, NAME:KEY:NUMBER, by which its row is multiplied; 1 if "
+       "it "
+       "has none.")
+      .tried_as({"value", "weighted", "weights"});
+  return s;
+}
+
+// Where the buckets of bucketize end.
+void add_bucket_fields(Section* s) {
+  using F = FeatureOptions;
+  s->value<F>(
+       "boundaries", [](F & f) -> auto& { return f.boundaries; },
+       "bucketize: where buckets end, rising; a number equal to one is in the bucket above it.")
+      .not_empty()
+      .tried_as({"bounds", "bins", "edges"})
+      .defaults_to("none");
+  s->value<F>(
+       "quantiles", [](F & f) -> auto& { return f.quantiles; },
+       "bucketize: the same, but they may repeat, as quantiles of counts do; repeats make no "
+       "bucket.")
+      .not_empty()
+      .defaults_to("none");
+  s->value<F>(
+       "log_base", [](F & f) -> auto& { return f.log_base; },
+       "bucketize: buckets end at 1 and at the powers of this.")
+      .above(1, 1e6)
+      .tried_as({"log", "scale", "base"})
+      .defaults_to("none");
+  s->value<F>(
+       "buckets", [](F & f) -> auto& { return f.buckets; },
+       "bucketize with log_base: how many buckets.")
+      .between(2, 4096);
+}
+
+Section make_feature_section() {
+  using F = FeatureOptions;
+  Section s;
+  s.doc = "A feature that is computed from others; docs/using/features.md.";
+  s.value<F>(
+       "name", [](F & f) -> auto& { return f.name; }, "Name, as tables and layers use it.")
+      .a_name()
+      .needed();
+  s.value<F>(
+       "op", [](F & f) -> auto& { return f.op; }, "How it is computed.")
+      .one_of(feature_names())
+      .needed()
+      .tried_as({"kind", "type", "transform"});
+  s.value<F>(
+       "of", [](F & f) -> auto& { return f.of; },
+       "What it is computed from: slots, dense features or features; criteo_tsv has I1..I13 and "
+       "C1..C26.")
+      .a_name()
+      .not_empty()
+      .needed()
+      .tried_as({"from", "inputs", "input", "slots"});
+  s.value<F>(
+       "keys", [](F & f) -> auto& { return f.keys; },
+       "hash, bucketize, cross: slots and features with the same word here share their keys.")
+      .a_name()
+      .defaults_to("the feature's name");
+  s.value<F>(
+       "modulus", [](F & f) -> auto& { return f.modulus; },
+       "hash: at most so many different keys; 0: any number.")
+      .tried_as({"mod", "size", "hash_size"});
+  add_bucket_fields(&s);
+  s.value<F>(
+       "limit", [](F & f) -> auto& { return f.limit; },
+       "cross: at most so many combinations in one example.")
+      .between(1, 1'000'000);
+  s.value<F>(
+      "min", [](F & f) -> auto& { return f.min; }, "clip: smallest number.");
+  s.value<F>(
+      "max", [](F & f) -> auto& { return f.max; }, "clip: largest number.");
+  s.value<F>(
+      "mean", [](F & f) -> auto& { return f.mean; }, "normalise: what is subtracted.");
+  s.value<F>(
+       "deviation", [](F & f) -> auto& { return f.deviation; }, "normalise: what is divided by.")
+      .above(0, 1e30)
+      .tried_as({"std", "stddev", "scale"});
+  return s;
+}
+
+void add_sentence_fields(Section* s) {
+  using D = JobDraft;
+  s->value<D>(
+       "vocabulary", [](D & d) -> auto& { return d.job.data.vocabulary; },
+       "sentences: file of words and their counts, made by `flux data vocab`. A relative path "
+       "starts at the current folder.")
+      .tried_as({"vocab", "words", "dictionary"})
+      .defaults_to("none: needed by sentences");
+  s->value<D>(
+       "negatives", [](D & d) -> auto& { return d.job.data.negatives; },
+       "sentences: words drawn for each line as negatives, in proportion to count^0.75.")
+      .between(0, 1000)
+      .tried_as({"negative", "negative_samples"});
+  s->value<D>(
+       "subsample", [](D & d) -> auto& { return d.job.data.subsample; },
+       "sentences: words that make up more than about this share of all are kept only now and "
+       "then; 0: always.")
+      .between(0, 1)
+      .tried_as({"sample", "threshold"});
+}
+
+Section make_data_section() {
+  using D = JobDraft;
+  Section s;
+  s.doc = "What is read and how it is cut into batches.";
+  s.value<D>(
+       "format", [](D & d) -> auto& { return d.job.data.format; }, "Format of the files.")
+      .one_of(data_formats());
+  static const Section slot = make_slot_section();
+  s.list<D>(
+       "slots", &slot, [](D & d) -> auto& { return d.job.data.slots; },
+       "feasign: the sparse features of the lines.")
+      .defaults_to("none");
+  s.value<D>(
+       "dense", [](D & d) -> auto& { return d.job.data.dense; },
+       "feasign: names of the dense features (numbers) of the lines.")
+      .a_name()
+      .tried_as({"floats", "dense_slots", "numbers"})
+      .defaults_to("none");
+  s.value<D>(
+       "labels", [](D & d) -> auto& { return d.job.data.labels; },
+       "feasign: names of the labels, in the order of the line; layers use them as inputs.")
+      .a_name()
+      .not_empty()
+      .tried_as({"label", "targets", "tasks"});
+  s.value<D>(
+      "weights", [](D & d) -> auto& { return d.job.data.weights; },
+      "feasign: whether examples have weights (w=); layers use them as the input `weight`.");
+  s.value<D>(
+      "raw_keys", [](D & d) -> auto& { return d.job.data.raw_keys; },
+      "feasign: keys of the lines are those of the tables, as `flux data convert` writes them; else "
+      "each slot has its own.");
+  s.value<D>(
+       "group", [](D & d) -> auto& { return d.job.data.group; },
+       "feasign: slot whose first key says whose example it is, for metrics by group; sid: the "
+       "session of the line.")
+      .defaults_to("none");
+  add_sentence_fields(&s);
+  static const Section feature = make_feature_section();
+  s.list<D>(
+       "features", &feature, [](D & d) -> auto& { return d.job.data.features; },
+       "Features that are computed from those of the lines.")
+      .tried_as({"derived", "transforms"})
+      .defaults_to("none");
+  s.value<D>(
+       "train", [](D & d) -> auto& { return d.train; },
+       "Files to train on, as one pass; globs (*, ?, [..]) are expanded. Relative paths "
+       "start at the current folder. Give this or `passes`.")
+      .not_empty()
+      .tried_as({"files", "path", "paths", "training", "train_files"})
+      .defaults_to("none");
+  s.value<D>(
+       "test", [](D & d) -> auto& { return d.job.test; },
+       "Files to evaluate on after each pass; globs as in `train`.")
+      .tried_as({"eval", "validation", "valid", "test_files"})
+      .defaults_to("none: no evaluation");
+  s.value<D>(
+       "batch", [](D & d) -> auto& { return d.job.data.batch_size; }, "Examples per batch.")
+      .between(1, 1'000'000)
+      .tried_as({"batch_size", "minibatch"});
+  s.value<D>(
+      "shuffle", [](D & d) -> auto& { return d.job.data.shuffle; },
+      "Whether records are shuffled, within their block, anew in each epoch.");
+  s.value<D>(
+       "dense_transform", [](D & d) -> auto& { return d.job.data.dense_transform; },
+       "Applied to each dense feature; log1p is log(1 + max(x, 0)).")
+      .one_of({"log1p", "none"});
+  s.value<D>(
+      "key_per_example", [](D & d) -> auto& { return d.job.data.key_per_example; },
+      "Replaces the sparse features of each example by one key, its record number: the "
+      "counting model.");
+  return s;
+}
+
+}  // namespace
+
+const Section& data_section() {
+  static const Section section = make_data_section();
+  return section;
+}
+
+std::vector<std::string> model_sources(const DataOptions& data) {
+  std::vector<std::string> sources = {"dense"};
+  if (data.format != "sentences")
+    sources.insert(sources.end(), data.labels.begin(), data.labels.end());
+  if (data.weights) sources.emplace_back("weight");
+  return sources;
+}
+
+}  // namespace flux
