@@ -17,7 +17,7 @@ DATA
 epochs: 2
 shards: 4
 tables:
-  - {name: weight, dim: 1, init: {rule: uniform, range: 0.1}, optimizer: {rule: sgd, lr: 0.5}}
+  - {name: weight, dim: 1, init: uniform, init_scale: 0.1, optimizer: {rule: sgd, lr: 0.5}}
 model:
   layers:
     - {name: sparse, op: embedding, table: weight, combine: sum}
