@@ -138,7 +138,7 @@ TEST(CorpusGen, RefusesWhatCannotBeMade) {
   EXPECT_NE(std::string::npos, generate_corpus(options, folder.path("c"), 1, {})
                                    .status()
                                    .message()
-                                   .find("common words and one for each topic)"));
+                                   .find("from 500 (100 common words and one"));
 }
 
 }  // namespace

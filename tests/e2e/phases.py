@@ -183,5 +183,57 @@ class Reference(Case):
         self.assert_refused(done, "did you mean 'update'", "join, update")
 
 
+SOME_SLOTS = """
+name: groups
+output: out
+deterministic: true
+data:
+  format: feasign
+  train: train.txt
+  batch: 50
+  slots:
+    [{name: f0}, {name: f1}, {name: f2}, {name: f3}, {name: f4}, {name: f5}, {name: f6}, {name: f7}]
+shards: 8
+tables:
+  - {name: weight, dim: 1, init: zero, optimizer: {rule: adagrad, lr: 0.1}}
+  - {name: small, dim: 2, slots: [f0, f1, f2], init: uniform, optimizer: {rule: adagrad, lr: 0.05}}
+  - {name: large, dim: 4, slots: [f3, f4, f5, f6, f7], init: zero, optimizer: {rule: sgd, lr: 0.1}}
+phases:
+  - name: join
+    layers:
+      - {name: wide, op: embedding, table: weight, combine: sum}
+      - {name: b, op: embedding, table: large, combine: concat}
+      - {name: rest, op: fc, inputs: b, units: 1}
+      - {name: logit, op: add, inputs: [wide, rest]}
+      - {name: loss, op: logistic_loss, inputs: [logit, label]}
+  - name: update
+    layers:
+      - {name: a, op: embedding, table: small, combine: concat}
+      - {name: b, op: embedding, table: large, combine: concat}
+      - {name: both, op: concat, inputs: [a, b]}
+      - {name: y, op: fc, inputs: both, units: 1}
+      - {name: loss, op: logistic_loss, inputs: [y, label]}
+"""
+
+
+class SomeSlots(Case):
+    """Phases that have some of the tables, over tables that have some of the slots."""
+
+    def test_a_cluster_trains_what_one_process_does(self) -> None:
+        self.flux("data", "gen", "feasign", "--kind", "fields", "--examples", "2000",
+                  "--out", "train.txt")
+        (self.folder / "job.yaml").write_text(SOME_SLOTS)
+        hashes = set()
+        for cluster in ((), ("--servers", "2", "--workers", "1")):
+            self.flux("run", "job.yaml", "--fresh", *cluster)
+            summary = self.summary("out")
+            self.assertEqual((summary["lost"], summary["doubled"]), (0, 0))
+            for phase in summary["phases"]:
+                self.assertEqual((phase["applied_once"], phase["lost"], phase["doubled"]),
+                                 (2000, 0, 0))
+            hashes.add(summary["model_hash"])
+        self.assertEqual(len(hashes), 1)
+
+
 if __name__ == "__main__":
     unittest.main()
