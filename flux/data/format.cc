@@ -42,6 +42,9 @@ Status check_names(const DataOptions& options) {
 Status check_declared(const DataOptions& options) {
   FLUX_RETURN_IF_ERROR(check_no_words(options));
   FLUX_RETURN_IF_ERROR(check_names(options));
+  for (const SlotOptions& slot : options.slots)
+    if (options.one_key && slot.values)
+      return invalid("data: one_key does not go with values of keys, as slot '{}' has", slot.name);
   if (options.slots.empty() && options.dense.empty() && !options.key_per_example)
     return invalid("data: format {} needs 'slots' or 'dense': what the records hold",
                    options.format);
@@ -68,11 +71,12 @@ Status check_blocks(const DataOptions& options) {
 // What fixed formats have not.
 Status check_fixed(const DataOptions& options) {
   if (options.slots.empty() && options.dense.empty() && !options.weights && options.group.empty() &&
-      options.slices.empty() && !options.raw_keys && options.labels == DataOptions().labels)
+      options.slices.empty() && !options.raw_keys && !options.one_key &&
+      options.labels == DataOptions().labels)
     return Status::ok();
   return invalid(
-      "data: format {} has fixed columns; slots, dense, labels, weights, group, raw_keys and "
-      "metrics.slices are for other formats",
+      "data: format {} has fixed columns; slots, dense, labels, weights, group, raw_keys, "
+      "one_key and metrics.slices are for other formats",
       options.format);
 }
 

@@ -118,6 +118,7 @@ std::string data_section(const RecordSchema& schema, const std::string& format,
                          const std::string& out) {
   std::string text = fmt::format("data:\n  format: {}\n  train: [{}]\n", format, out);
   if (format == "feasign") text += "  raw_keys: true\n";
+  if (!schema.many_keys) text += "  one_key: true\n";
   const auto list = [&](const char* name, const std::vector<std::string>& names) {
     if (!names.empty()) text += fmt::format("  {}: [{}]\n", name, join(names, ", "));
   };

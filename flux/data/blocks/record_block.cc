@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "flux/data/criteo.h"
+#include "flux/data/one_key.h"
 
 namespace flux {
 namespace {
@@ -53,11 +54,12 @@ RecordBlock::~RecordBlock() {
 }
 
 Status RecordBlock::corrupt(const IndexEntry& chunk, const std::string& what) const {
-  return error(Code::kCorrupt,
-               "{}: the chunk at byte {} (records {} to {}) is damaged: {}; copy the file again, or "
-               "convert it anew",
-               reading_->file->path(), chunk.offset, chunk.first_record + 1,
-               chunk.first_record + chunk.records, what);
+  return error(
+      Code::kCorrupt,
+      "{}: the chunk at byte {} (records {} to {}) is damaged: {}; copy the file again, or "
+      "convert it anew",
+      reading_->file->path(), chunk.offset, chunk.first_record + 1,
+      chunk.first_record + chunk.records, what);
 }
 
 Status RecordBlock::broken(uint32_t record) const {
@@ -240,11 +242,15 @@ Status RecordBlock::read_batch(uint32_t batch, Batch* out) const {
       out->keys[i] = criteo_example_key(block_.first_record + records[i]);
       continue;
     }
-    const bool fits = reading_->map.same_slots ? read_keys(place, i, &at, out)
-                                               : map_keys(place, i, &at, out);
+    const bool fits =
+        reading_->map.same_slots ? read_keys(place, i, &at, out) : map_keys(place, i, &at, out);
     if (!fits) return broken(records[i]);
   }
   if (!out->begin.empty()) out->begin.back() = at;
+  if (reading_->one_key)
+    if (const auto wrong = take_one_key_each(out))
+      return invalid("{}: record {}: {}", reading_->file->path(),
+                     number_in_file(records[wrong->example]) + 1, wrong->text(reading_->slots));
   reading_->features.apply(out);
   return Status::ok();
 }

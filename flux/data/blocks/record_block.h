@@ -22,13 +22,17 @@ namespace flux {
 struct RecordReading {
   explicit RecordReading(const DataOptions& options)
       : features(options),
+        slots(options.slots),
         groups(!options.group.empty()),
+        one_key(options.one_key),
         key_per_example(options.key_per_example) {}
 
   std::shared_ptr<const BlockFile> file;
   SchemaMap map;
   FeaturePlan features;
+  std::vector<SlotOptions> slots;
   bool groups = false;
+  bool one_key = false;
   bool key_per_example = false;
   uint64_t first_record = 0;  // of the file, counted over all files of the pass
 };
@@ -73,7 +77,7 @@ class RecordBlock final : public BlockReader {
   const uint32_t fixed_bytes_, key_bytes_, slots_;
   const bool many_keys_, values_;
   Buffer<char> bytes_;
-  std::vector<Place> places_;    // of the records of the block
+  std::vector<Place> places_;  // of the records of the block
   std::vector<uint32_t> order_;
 };
 
