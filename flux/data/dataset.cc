@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "flux/base/text.h"
-#include "flux/data/block_readers.h"
+#include "flux/data/format.h"
 #include "flux/data/gzip.h"
 #include "flux/data/options.h"
 #include "flux/storage/read_file.h"
@@ -60,11 +60,6 @@ Result<std::unique_ptr<BlockReader>> TextDataset::open_block(uint32_t index, uin
   return std::unique_ptr<BlockReader>(std::move(out));
 }
 
-Result<std::unique_ptr<const BlockFormat>> format_of(const DataOptions& options) {
-  if (options.format == "sentences") return sentence_format(options);
-  return options.format == "feasign" ? feasign_format(options) : criteo_format(options);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
@@ -93,7 +88,9 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
   for (const DataBlock& block : geometry.blocks)
     if (block.end - block.begin >= kBlockBytesMax)
       return error(Code::kCorrupt, "geometry: a block of {}", human_bytes(block.end - block.begin));
-  FLUX_ASSIGN_OR_RETURN(auto format, format_of(options));
+  const DataFormat* kind = find_format(options.format);
+  if (kind->open != nullptr) return kind->open(geometry, options);
+  FLUX_ASSIGN_OR_RETURN(auto format, kind->lines(options));
   return std::unique_ptr<Dataset>(
       std::make_unique<TextDataset>(geometry, options, std::move(format)));
 }

@@ -48,7 +48,7 @@ struct FeatureOptions {
 };
 
 struct DataOptions {
-  std::string format = "criteo_tsv";  // criteo_tsv | feasign | sentences
+  std::string format = "criteo_tsv";  // one of data_formats()
   uint32_t batch_size = 1000;
   bool shuffle = true;
   uint64_t seed = 1;
@@ -61,7 +61,9 @@ struct DataOptions {
   std::vector<std::string> dense;               // names of numbers
   std::vector<std::string> labels = {"label"};  // in the order of the line
   bool weights = false;                         // examples have a weight
-  std::vector<FeatureOptions> features;         // computed from those above
+  bool raw_keys = false;  // keys of the lines are those of tables: all slots share one key space
+  bool one_key = false;   // every slot has exactly one key
+  std::vector<FeatureOptions> features;  // computed from those above
   // Slots and features that a model does not see: what others are computed from.
   std::vector<std::string> hidden;
   std::string group;  // slot whose first key says whose example it is, for metrics by group
@@ -83,6 +85,8 @@ struct Features {
   bool values = false;  // keys have values
 };
 Features features_of(const DataOptions& options);
+// Every format that `format` may name.
+const std::vector<std::string>& data_formats();
 // Geometry::shuffle_seed for these options: 0 without shuffling, never 0 with it.
 uint64_t shuffle_seed_of(const DataOptions& options);
 

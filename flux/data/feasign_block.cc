@@ -5,6 +5,7 @@
 #include "flux/data/criteo.h"
 #include "flux/data/feasign_line.h"
 #include "flux/data/feature_plan.h"
+#include "flux/data/one_key.h"
 
 namespace flux {
 namespace {
@@ -19,6 +20,8 @@ struct FeasignReading {
         key_per_example(options.key_per_example),
         groups(!options.group.empty()),
         weights(options.weights),
+        one_key(options.one_key && !options.key_per_example),
+        names(options.slots),
         slices(options.slices.size()) {
     for (const SlotOptions& slot : options.slots) values = values || slot.values;
     values = values && !key_per_example;
@@ -28,7 +31,8 @@ struct FeasignReading {
   FeaturePlan features;
   uint32_t slots, numbers;  // of the lines
   size_t labels;
-  bool key_per_example, groups, weights, values = false;
+  bool key_per_example, groups, weights, one_key, values = false;
+  std::vector<SlotOptions> names;
   size_t slices;
 };
 
@@ -74,6 +78,9 @@ class FeasignBlock final : public TextBlock {
       else
         add_keys(&record, out);
     }
+    if (reading_->one_key)
+      if (const auto wrong = take_one_key_each(out))
+        return refuse(records[wrong->example], 1, wrong->text(reading_->names));
     reading_->features.apply(out);
     return Status::ok();
   }

@@ -49,7 +49,10 @@ struct FeasignParser::Cursor {
 };
 
 FeasignParser::FeasignParser(const DataOptions& options)
-    : dense_(options.dense), labels_(options.labels.size()), weights_(options.weights) {
+    : dense_(options.dense),
+      labels_(options.labels.size()),
+      weights_(options.weights),
+      raw_keys_(options.raw_keys) {
   for (const SlotOptions& slot : options.slots)
     slots_.push_back({slot.name, key_space(slot.name, slot.keys), slot.text, slot.values});
   uint32_t index = 0;
@@ -203,7 +206,7 @@ std::optional<LineError> FeasignParser::read_key(uint32_t slot, std::string_view
     if (slices_[i] == slot && out->slices[i] == kNoKey) out->slices[i] = key;
   out->ordered = out->ordered && (out->slots.empty() || out->slots.back() <= slot);
   out->slots.push_back(slot);
-  out->keys.push_back(hash_pair(known.space, key));
+  out->keys.push_back(raw_keys_ ? key : hash_pair(known.space, key));
   if (values_) out->values.push_back(value);
   return std::nullopt;
 }

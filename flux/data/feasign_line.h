@@ -68,7 +68,7 @@ class FeasignParser {
   std::vector<std::string> dense_;
   std::unordered_map<std::string_view, uint32_t> names_;  // views of the two above
   size_t labels_;
-  bool weights_;
+  bool weights_, raw_keys_;
   bool values_ = false;           // some slot has them
   int group_ = -1;                // slot
   std::vector<uint32_t> slices_;  // slots

@@ -169,8 +169,8 @@ TEST(DataOptions, NamesMustBeDeclaredOnceAndFitTheFormat) {
   o = DataOptions();
   o.weights = true;
   EXPECT_EQ(problem(o),
-            "data: format criteo_tsv has fixed columns; slots, dense, labels, weights, group and "
-            "metrics.slices are for format feasign");
+            "data: format criteo_tsv has fixed columns; slots, dense, labels, weights, group, "
+            "raw_keys, one_key and metrics.slices are for other formats");
 }
 
 }  // namespace

@@ -68,17 +68,18 @@ class Fields {
 Status check_blocks(const Geometry& g) {
   if (g.batch_size == 0) return corrupt("batch_size is 0");
   std::vector<uint64_t> records(g.files.size(), 0);
-  std::vector<uint64_t> end(g.files.size(), 0);
+  // Text blocks follow each other; those of a block file may share a chunk.
+  std::vector<uint64_t> begin(g.files.size(), 0);
   uint64_t next = 0;
   uint32_t file = 0;
   for (const DataBlock& b : g.blocks) {
     const bool ordered = b.file >= file && b.file < g.files.size() && b.first_record == next;
-    if (!ordered || b.begin != end[b.file] || b.end <= b.begin || b.records == 0 ||
+    if (!ordered || b.begin < begin[b.file] || b.end <= b.begin || b.records == 0 ||
         b.records > uint64_t{g.batch_size} * kBlockBatches)
       return corrupt(fmt::format("block {} does not follow the one before", &b - g.blocks.data()));
     file = b.file;
     next += b.records;
-    end[b.file] = b.end;
+    begin[b.file] = b.begin;
     records[b.file] += b.records;
   }
   for (size_t i = 0; i < g.files.size(); ++i)

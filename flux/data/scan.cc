@@ -12,6 +12,7 @@
 #include "flux/base/text.h"
 #include "flux/data/criteo.h"
 #include "flux/data/dataset.h"
+#include "flux/data/format.h"
 #include "flux/data/gzip.h"
 #include "flux/data/lines.h"
 #include "flux/data/options.h"
@@ -261,10 +262,13 @@ Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOpt
                                unsigned threads, const std::atomic<bool>* stop) {
   FLUX_RETURN_IF_ERROR(check_data_options(options));
   if (files.empty()) return invalid("no data files; name at least one");
-  std::vector<FileScan> scans;
   std::set<std::string> names;
-  for (const std::string& path : files) {
+  for (const std::string& path : files)
     if (!names.insert(path).second) return invalid("{}: is named twice; name it once", path);
+  const DataFormat* format = find_format(options.format);
+  if (format->scan != nullptr) return format->scan(files, options, stop);
+  std::vector<FileScan> scans;
+  for (const std::string& path : files) {
     FLUX_ASSIGN_OR_RETURN(FileScan scan, open_file(path));
     scans.push_back(std::move(scan));
   }

@@ -134,7 +134,7 @@ Section make_data_section() {
   s.doc = "What is read and how it is cut into batches.";
   s.value<D>(
        "format", [](D & d) -> auto& { return d.job.data.format; }, "Format of the files.")
-      .one_of({"criteo_tsv", "feasign", "sentences"});
+      .one_of(data_formats());
   static const Section slot = make_slot_section();
   s.list<D>(
        "slots", &slot, [](D & d) -> auto& { return d.job.data.slots; },
@@ -155,6 +155,16 @@ Section make_data_section() {
   s.value<D>(
       "weights", [](D & d) -> auto& { return d.job.data.weights; },
       "feasign: whether examples have weights (w=); layers use them as the input `weight`.");
+  s.value<D>(
+      "raw_keys", [](D & d) -> auto& { return d.job.data.raw_keys; },
+      "feasign: keys of the lines are those of the tables, as `flux data convert` writes them; "
+      "else "
+      "each slot has its own.");
+  s.value<D>(
+       "one_key", [](D & d) -> auto& { return d.job.data.one_key; },
+       "Every slot of every example has exactly one key, which is checked; models read such data "
+       "faster.")
+      .tried_as({"single_key", "single_valued"});
   s.value<D>(
        "group", [](D & d) -> auto& { return d.job.data.group; },
        "feasign: slot whose first key says whose example it is, for metrics by group; sid: the "

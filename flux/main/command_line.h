@@ -26,6 +26,7 @@ struct Arguments {
   GraphArguments graph;
   std::string shell, man_of;
   GenArguments gen;
+  DataArguments data;
   CorpusArguments corpus;
   VocabArguments vocab;
   VectorsArguments vectors;

@@ -129,9 +129,37 @@ void add_vocab(CLI::App* data, Arguments* a, int* exit_code) {
   vocab->callback([=] { *exit_code = vocab_command(a->vocab); });
 }
 
+CLI::App* add_data_tool(CLI::App* data, const char* name, const char* sentence, Arguments* a) {
+  CLI::App* tool = data->add_subcommand(name, sentence);
+  tool->add_option("files", a->data.files, "data files; none: those that the job trains on");
+  tool->add_option("--job", a->data.job,
+                   "job file that says how they are read (else: as they look)");
+  tool->add_option("--set", a->data.sets, "change a field of the job: data.batch=500");
+  tool->add_option("--threads", a->data.threads, "threads (0: one per core)")
+      ->check(CLI::Range(0U, 1024U));
+  return tool;
+}
+
+void add_data_tools(CLI::App* data, Arguments* a, int* exit_code) {
+  CLI::App* head = add_data_tool(data, "head", "print the first records as feasign lines", a);
+  head->add_option("-n,--records", a->data.records, "how many");
+  head->callback([=] { *exit_code = data_head_command(a->data); });
+  CLI::App* stats = add_data_tool(data, "stats", "count what is in the data, slot by slot", a);
+  stats->add_flag("--json", a->data.json, "as JSON");
+  stats->callback([=] { *exit_code = data_stats_command(a->data); });
+  CLI::App* validate = add_data_tool(data, "validate", "look at every record for mistakes", a);
+  validate->add_option("-n,--problems", a->data.records, "how many to tell");
+  validate->callback([=] { *exit_code = data_validate_command(a->data); });
+  CLI::App* convert = add_data_tool(data, "convert", "write the data in another format", a);
+  convert->add_option("--to", a->data.to, "blocks (fast to read), feasign (text)");
+  convert->add_option("--out", a->data.out, "file to write")->required();
+  convert->callback([=] { *exit_code = data_convert_command(a->data); });
+}
+
 void add_data(CLI::App* app, Arguments* a, int* exit_code) {
-  CLI::App* data = app->add_subcommand("data", "make data, count words");
+  CLI::App* data = app->add_subcommand("data", "make, look at and convert data");
   data->require_subcommand(1);
+  add_data_tools(data, a, exit_code);
   CLI::App* gen = data->add_subcommand("gen", "generate data with a known truth");
   gen->require_subcommand(1);
   CLI::App* criteo = gen->add_subcommand("criteo", "Criteo-like TSV (plain or .gz)");

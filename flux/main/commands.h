@@ -230,6 +230,20 @@ int drain_command(const DrainArguments& arguments);
 int scale_command(const ScaleArguments& arguments);
 int move_command(const MoveArguments& arguments);
 int certs_command(const CertsArguments& arguments);
+// Data to look at or to convert: files, read as a job says or as they look.
+struct DataArguments {
+  std::vector<std::string> files;
+  std::string job;
+  std::vector<std::string> sets;
+  uint64_t records = 10;  // head: to show; validate: problems to tell
+  bool json = false;
+  std::string to = "blocks", out;
+  unsigned threads = 0;  // 0: one per core
+};
+int data_head_command(const DataArguments& arguments);
+int data_stats_command(const DataArguments& arguments);
+int data_validate_command(const DataArguments& arguments);
+int data_convert_command(const DataArguments& arguments);
 int gen_criteo_command(const GenArguments& arguments);
 int gen_feasign_command(const GenArguments& arguments);
 int gen_corpus_command(const CorpusArguments& arguments);

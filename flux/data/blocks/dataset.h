@@ -1,0 +1,19 @@
+// Block files as a Dataset. Internal to data/; see dataset.h there.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "flux/data/dataset.h"
+
+namespace flux {
+
+// No reading pass is needed: the index says how many records there are.
+Result<Geometry> scan_block_files(std::span<const std::string> files, const DataOptions& options,
+                                  const std::atomic<bool>* stop);
+Result<std::unique_ptr<Dataset>> open_block_files(const Geometry& geometry,
+                                                  const DataOptions& options);
+
+}  // namespace flux

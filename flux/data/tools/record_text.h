@@ -1,0 +1,22 @@
+// Examples as text that a person reads and the format `feasign` takes back.
+//
+//   1,0 w=0.5 sid=12 user:17 history:3 history:5 price:0.25
+// Numbers are the shortest that give the same number again. Dense features of 0 are left out.
+// Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "flux/data/batch.h"
+#include "flux/data/blocks/record_schema.h"
+
+namespace flux {
+
+// Appends example `example` of a batch that has the shape of `schema`, without a newline. A key is
+// written as `key_text` says; null: as a decimal number.
+using KeyText = void (*)(uint64_t key, std::string* out);
+void append_record_text(const RecordSchema& schema, const Batch& batch, uint32_t example,
+                        KeyText key_text, std::string* out);
+
+}  // namespace flux

@@ -1,0 +1,42 @@
+// WholeData: every example of some files once, in the order of the files, as batches.
+//
+// For tools that look at data or convert it: no shuffling, numbers as they are written. Blocks are
+// parsed by `threads` threads; the sink is called on the calling thread, in order.
+// Failure: as Dataset; what the sink returns ends the reading.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "flux/data/blocks/record_schema.h"
+#include "flux/data/dataset.h"
+
+namespace flux {
+
+class WholeData {
+ public:
+  static Result<WholeData> open(const std::vector<std::string>& files, DataOptions options,
+                                unsigned threads);
+
+  RecordSchema schema() const { return schema_of(options_); }
+  uint64_t records() const { return data_->geometry().records(); }
+  const DataOptions& options() const { return options_; }
+  using Sink = std::function<Status(const Batch& batch)>;
+  Status read(const Sink& sink) const;
+
+  // Looks at every record by itself; `found` is called for each that is refused, in order.
+  Status check(const std::function<void(const Status& why)>& found) const;
+
+ private:
+  WholeData(DataOptions options, unsigned threads)
+      : options_(std::move(options)), threads_(threads) {}
+  Status check_block(uint32_t block, std::vector<Status>* bad) const;
+
+  DataOptions options_;
+  unsigned threads_;
+  std::shared_ptr<const Dataset> data_;
+};
+
+}  // namespace flux

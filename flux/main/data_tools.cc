@@ -1,0 +1,209 @@
+// flux data head, stats, validate, convert: looking at data, and writing it another way.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "flux/base/text.h"
+#include "flux/data/blocks/writer.h"
+#include "flux/data/criteo.h"
+#include "flux/data/tools/data_stats.h"
+#include "flux/data/tools/guess_format.h"
+#include "flux/data/tools/record_text.h"
+#include "flux/data/tools/whole_data.h"
+#include "flux/job/job.h"
+#include "flux/main/commands.h"
+#include "flux/storage/atomic_file.h"
+
+namespace flux {
+namespace {
+
+// The files, and how they are read: as a job says, or as they look.
+struct Source {
+  std::vector<std::string> files;
+  DataOptions options;
+  unsigned threads = 1;
+};
+
+Result<Source> find_source(const DataArguments& arguments) {
+  Source out;
+  out.threads = arguments.threads == 0 ? std::max(1U, std::thread::hardware_concurrency())
+                                       : arguments.threads;
+  std::vector<std::string> patterns = arguments.files;
+  if (!arguments.job.empty()) {
+    std::vector<Override> overrides;
+    for (const std::string& text : arguments.sets) {
+      FLUX_ASSIGN_OR_RETURN(Override one, parse_override(text));
+      overrides.push_back(std::move(one));
+    }
+    FLUX_ASSIGN_OR_RETURN(const Job job, load_job(arguments.job, overrides));
+    out.options = job.data;
+    if (patterns.empty())
+      for (const PassSpec& pass : job.passes)
+        patterns.insert(patterns.end(), pass.train.begin(), pass.train.end());
+  }
+  if (patterns.empty()) return invalid("name the files, or a job that does: --job JOB");
+  FLUX_ASSIGN_OR_RETURN(out.files, expand_globs(patterns));
+  if (arguments.job.empty()) {
+    FLUX_ASSIGN_OR_RETURN(out.options, guess_data_options(out.files[0]));
+  }
+  return out;
+}
+
+// The token as the line has it.
+void criteo_key_text(uint64_t key, std::string* out) {
+  if (key & (1ULL << 48))
+    *out += "-";
+  else
+    *out += fmt::format("{:x}", static_cast<uint32_t>(key));
+}
+
+Status head(const DataArguments& arguments) {
+  FLUX_ASSIGN_OR_RETURN(Source source, find_source(arguments));
+  source.options.raw_keys = true;
+  FLUX_ASSIGN_OR_RETURN(const WholeData data,
+                        WholeData::open(source.files, source.options, source.threads));
+  const RecordSchema schema = data.schema();
+  const KeyText key_text = source.options.format == "criteo_tsv" ? criteo_key_text : nullptr;
+  uint64_t left = arguments.records;
+  std::string text;
+  const Status status = data.read([&](const Batch& batch) -> Status {
+    for (uint32_t i = 0; i < batch.size && left > 0; ++i, --left) {
+      append_record_text(schema, batch, i, key_text, &text);
+      text += '\n';
+    }
+    return left > 0 ? Status::ok() : error(Code::kCancelled, "enough");
+  });
+  if (!status.is_ok() && status.code() != Code::kCancelled) return status;
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return Status::ok();
+}
+
+Status stats(const DataArguments& arguments) {
+  FLUX_ASSIGN_OR_RETURN(const Source source, find_source(arguments));
+  FLUX_ASSIGN_OR_RETURN(const WholeData data,
+                        WholeData::open(source.files, source.options, source.threads));
+  DataStats stats(data.schema());
+  FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) {
+    stats.add(batch);
+    return Status::ok();
+  }));
+  if (arguments.json)
+    fmt::print("{}\n", stats.json());
+  else
+    fmt::print("{} file(s), format {}, {}", source.files.size(), source.options.format,
+               stats.text());
+  return Status::ok();
+}
+
+Status validate(const DataArguments& arguments) {
+  FLUX_ASSIGN_OR_RETURN(const Source source, find_source(arguments));
+  FLUX_ASSIGN_OR_RETURN(const WholeData data,
+                        WholeData::open(source.files, source.options, source.threads));
+  uint64_t bad = 0;
+  FLUX_RETURN_IF_ERROR(data.check([&](const Status& why) {
+    if (++bad <= arguments.records) fmt::print(stderr, "{}\n", why.message());
+    if (bad == arguments.records + 1) fmt::print(stderr, "... and more\n");
+  }));
+  if (bad > 0)
+    return invalid("{} of {} records are bad (format {})", with_commas(bad),
+                   with_commas(data.records()), source.options.format);
+  fmt::print("{} record(s) in {} file(s) are good (format {})\n", with_commas(data.records()),
+             source.files.size(), source.options.format);
+  return Status::ok();
+}
+
+// The section of a job that reads what was written.
+std::string data_section(const RecordSchema& schema, const std::string& format,
+                         const std::string& out) {
+  std::string text = fmt::format("data:\n  format: {}\n  train: [{}]\n", format, out);
+  if (format == "feasign") text += "  raw_keys: true\n";
+  if (!schema.many_keys) text += "  one_key: true\n";
+  const auto list = [&](const char* name, const std::vector<std::string>& names) {
+    if (!names.empty()) text += fmt::format("  {}: [{}]\n", name, join(names, ", "));
+  };
+  list("labels", schema.labels);
+  list("dense", schema.dense);
+  if (!schema.slots.empty()) text += "  slots:\n";
+  for (const std::string& slot : schema.slots)
+    text += fmt::format("    - {{name: {}{}}}\n", slot, schema.values ? ", values: true" : "");
+  if (schema.weights) text += "  weights: true\n";
+  if (schema.groups) text += "  group: sid\n";
+  return text;
+}
+
+Status to_blocks(const WholeData& data, const std::string& path, uint64_t* bytes) {
+  FLUX_ASSIGN_OR_RETURN(const auto writer, BlockFileWriter::create(path, data.schema()));
+  FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) { return writer->add(batch); }));
+  FLUX_RETURN_IF_ERROR(writer->finish());
+  *bytes = writer->bytes();
+  return Status::ok();
+}
+
+Status to_feasign(const WholeData& data, const std::string& path, uint64_t* bytes) {
+  const std::string temporary = path + std::string(kTemporarySuffix);
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  if (file == nullptr) return error(Code::kIo, "{}: cannot be created", temporary);
+  const RecordSchema schema = data.schema();
+  std::string text;
+  const auto flush = [&]() -> Status {
+    *bytes += text.size();
+    const bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    text.clear();
+    return good ? Status::ok() : error(Code::kIo, "{}: cannot be written", temporary);
+  };
+  Status status = data.read([&](const Batch& batch) {
+    for (uint32_t i = 0; i < batch.size; ++i) {
+      append_record_text(schema, batch, i, nullptr, &text);
+      text += '\n';
+    }
+    return flush();
+  });
+  if (std::fclose(file) != 0 && status.is_ok())
+    status = error(Code::kIo, "{}: cannot be written", temporary);
+  if (status.is_ok() && std::rename(temporary.c_str(), path.c_str()) != 0)
+    status = error(Code::kIo, "{}: cannot be put in place", path);
+  if (!status.is_ok()) std::remove(temporary.c_str());
+  return status;
+}
+
+Status convert(const DataArguments& arguments) {
+  const std::vector<std::string> targets = {"blocks", "feasign"};
+  if (std::find(targets.begin(), targets.end(), arguments.to) == targets.end())
+    return invalid("--to {}: allowed: {}{}", arguments.to, join(targets, ", "),
+                   did_you_mean(arguments.to, targets));
+  FLUX_ASSIGN_OR_RETURN(const Source source, find_source(arguments));
+  FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));
+  const auto begin = std::chrono::steady_clock::now();
+  FLUX_ASSIGN_OR_RETURN(const WholeData data,
+                        WholeData::open(source.files, source.options, source.threads));
+  uint64_t bytes = 0;
+  FLUX_RETURN_IF_ERROR(arguments.to == "blocks" ? to_blocks(data, arguments.out, &bytes)
+                                                : to_feasign(data, arguments.out, &bytes));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  fmt::print(stderr, "{}: {} records, {}, in {:.1f} s\n", arguments.out,
+             with_commas(data.records()), human_bytes(bytes), took.count());
+  fmt::print("{}", data_section(data.schema(), arguments.to, arguments.out));
+  return Status::ok();
+}
+
+int exit_code_of(const Status& status) {
+  return status.is_ok() ? 0 : report(status);
+}
+
+}  // namespace
+
+int data_head_command(const DataArguments& arguments) {
+  return exit_code_of(head(arguments));
+}
+int data_stats_command(const DataArguments& arguments) {
+  return exit_code_of(stats(arguments));
+}
+int data_validate_command(const DataArguments& arguments) {
+  return exit_code_of(validate(arguments));
+}
+int data_convert_command(const DataArguments& arguments) {
+  return exit_code_of(convert(arguments));
+}
+
+}  // namespace flux
