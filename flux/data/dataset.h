@@ -62,7 +62,7 @@ struct DataOptions {
   std::vector<std::string> labels = {"label"};  // in the order of the line
   bool weights = false;                         // examples have a weight
   bool raw_keys = false;  // keys of the lines are those of tables: all slots share one key space
-  std::vector<FeatureOptions> features;         // computed from those above
+  std::vector<FeatureOptions> features;  // computed from those above
   // Slots and features that a model does not see: what others are computed from.
   std::vector<std::string> hidden;
   std::string group;  // slot whose first key says whose example it is, for metrics by group

@@ -5,6 +5,7 @@
 
 #include "flux/base/text.h"
 #include "flux/data/blocks/dataset.h"
+#include "flux/data/text/feasign.h"
 
 namespace flux {
 namespace {
@@ -96,7 +97,7 @@ Result<std::unique_ptr<const BlockFormat>> criteo_lines(const DataOptions& optio
   return criteo_format(options);
 }
 Result<std::unique_ptr<const BlockFormat>> feasign_lines(const DataOptions& options) {
-  return feasign_format(options);
+  return line_format(options, feasign_parser(options));
 }
 
 constexpr DataFormat kFormats[] = {

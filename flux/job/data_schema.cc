@@ -157,7 +157,8 @@ Section make_data_section() {
       "feasign: whether examples have weights (w=); layers use them as the input `weight`.");
   s.value<D>(
       "raw_keys", [](D & d) -> auto& { return d.job.data.raw_keys; },
-      "feasign: keys of the lines are those of the tables, as `flux data convert` writes them; else "
+      "feasign: keys of the lines are those of the tables, as `flux data convert` writes them; "
+      "else "
       "each slot has its own.");
   s.value<D>(
        "group", [](D & d) -> auto& { return d.job.data.group; },

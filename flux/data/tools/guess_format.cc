@@ -49,10 +49,10 @@ Result<std::string> first_lines(const ReadFile& file) {
 }
 
 struct Seen {
-  bool whole = true;  // only whole numbers below 2^64
+  bool whole = true;    // only whole numbers below 2^64
   bool many = false;    // several in one line
   bool values = false;  // KEY:VALUE
-  uint64_t line = 0;  // where it was last
+  uint64_t line = 0;    // where it was last
 };
 
 // Collects the names of feasign lines; false: a line is none.
@@ -147,8 +147,7 @@ Result<DataOptions> guess_data_options(const std::string& path) {
   FLUX_ASSIGN_OR_RETURN(const std::string text, first_lines(file));
   const std::vector<std::string> lines = split(text, '\n');
   if (text.empty()) return invalid("{}: holds no record", path);
-  if (std::count(lines[0].begin(), lines[0].end(), '\t') == kCriteoFields - 1)
-    return DataOptions();
+  if (std::count(lines[0].begin(), lines[0].end(), '\t') == kCriteoFields - 1) return DataOptions();
   FeasignGuess feasign;
   const bool fits = std::all_of(lines.begin(), lines.end(),
                                 [&](const std::string& line) { return feasign.add(line); });
