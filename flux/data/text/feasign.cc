@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "flux/data/format_check.h"
+#include "flux/data/text/formats.h"
 #include "flux/data/text/line_words.h"
 
 namespace flux {
@@ -78,8 +80,12 @@ std::optional<LineError> PlainFeasign::read_feature(std::string_view word, size_
   return shape_.read_item(*found, text, column + mark + 1, out);
 }
 
-std::unique_ptr<const LineParser> feasign_parser(const DataOptions& options) {
-  return std::make_unique<FeasignParser>(options);
+Status check_feasign(const DataOptions& options) {
+  return check_declared(options, {});
+}
+
+Result<std::unique_ptr<const BlockFormat>> feasign_lines(const DataOptions& options) {
+  return line_format(options, std::make_unique<FeasignParser>(options));
 }
 
 }  // namespace flux

@@ -51,6 +51,4 @@ class FeasignParser final : public LineParser {
   const PlainFeasign plain_;
 };
 
-std::unique_ptr<const LineParser> feasign_parser(const DataOptions& options);
-
 }  // namespace flux

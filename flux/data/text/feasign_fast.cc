@@ -4,28 +4,12 @@
 #include <cstring>
 
 #include "flux/data/text/number_scan.h"
+#include "flux/data/text/word_scan.h"
 
 namespace flux {
 namespace {
 
 constexpr uint32_t kNone = ~0U;
-
-inline bool is_blank(char c) {
-  return c == ' ' || c == '\t';
-}
-
-// Where the word at `at` ends.
-inline const char* word_end(const char* at, const char* end) {
-  const __m256i blank = _mm256_set1_epi8(' '), tab = _mm256_set1_epi8('\t');
-  for (; at < end; at += 32) {
-    const __m256i text = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
-    const __m256i found =
-        _mm256_or_si256(_mm256_cmpeq_epi8(text, blank), _mm256_cmpeq_epi8(text, tab));
-    const auto mask = static_cast<uint32_t>(_mm256_movemask_epi8(found));
-    if (mask != 0) return std::min(at + std::countr_zero(mask), end);
-  }
-  return end;
-}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include "flux/base/text.h"
 #include "flux/data/decimal.h"
 #include "flux/data/features/feature.h"
+#include "flux/data/text/number_scan.h"
 
 namespace flux {
 namespace {
@@ -23,14 +24,24 @@ const char* value_hint(bool values, std::string_view text) {
 }  // namespace
 
 bool parse_number(std::string_view text, float* out) {
-  return !text.empty() && parse_decimal(text.data(), text.data() + text.size(), out);
+  if (text.empty()) return false;
+  if (scan_decimal(text.data(), out) == text.size()) return true;
+  return parse_decimal(text.data(), text.data() + text.size(), out);
+}
+
+bool parse_whole(std::string_view text, uint64_t* out) {
+  if (text.empty()) return false;
+  if (scan_whole(text.data(), out) == text.size()) return true;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), *out);
+  return problem == std::errc() && end == text.data() + text.size();
 }
 
 LineShape::LineShape(const DataOptions& options)
     : dense_(options.dense),
       labels_(options.labels),
       weights_(options.weights),
-      raw_keys_(options.raw_keys) {
+      raw_keys_(options.raw_keys),
+      minus_one_is_zero_(options.minus_one_is_zero) {
   for (const SlotOptions& slot : options.slots)
     slots_.push_back({slot.name, key_space(slot.name, slot.keys), slot.text, slot.values});
   uint32_t index = 0;
@@ -79,6 +90,31 @@ std::optional<LineError> LineShape::read_label(std::string_view text, size_t col
   return std::nullopt;
 }
 
+std::optional<LineError> LineShape::read_class(std::string_view text, size_t column,
+                                               LineRecord* out) const {
+  const bool plus = text.size() > 1 && text[0] == '+' && text[1] != '-';
+  if (auto wrong = read_label(text.substr(plus ? 1 : 0), column, out)) return wrong;
+  if (minus_one_is_zero_ && out->labels.back() == -1) out->labels.back() = 0;
+  return std::nullopt;
+}
+
+std::optional<LineError> LineShape::read_weighted(uint32_t slot, std::string_view key,
+                                                  size_t column, std::string_view value,
+                                                  float scale, LineRecord* out) const {
+  float number = 1;
+  if (!value.empty() && !parse_number(value, &number))
+    return LineError{column + static_cast<size_t>(value.data() - key.data()),
+                     fmt::format("value {} of slot '{}' is not a number", shown_field(value),
+                                 slots_[slot].name)};
+  number *= scale;
+  if (number != 1 && !slots_[slot].values)
+    return LineError{column,
+                     fmt::format("key {} of slot '{}' has the value {}; values other than 1 "
+                                 "need 'values: true' of the slot",
+                                 shown_field(key), slots_[slot].name, number)};
+  return read_key(slot, key, column, number, out);
+}
+
 std::optional<LineError> LineShape::read_weight(std::string_view text, size_t column,
                                                 LineRecord* out) const {
   if (parse_number(text, &out->weight) && out->weight >= 0) return std::nullopt;
@@ -117,8 +153,7 @@ std::optional<LineError> LineShape::read_key(uint32_t slot, std::string_view tex
     if (text.empty()) return LineError{column, fmt::format("slot '{}' has no key", known.name)};
     key = hash_bytes(text);
   } else {
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), key);
-    if (problem != std::errc() || end != text.data() + text.size())
+    if (!parse_whole(text, &key))
       return LineError{column,
                        fmt::format("key {} of slot '{}' is not a whole number below 2^64{}",
                                    shown_field(text), known.name, value_hint(known.values, text))};

@@ -45,11 +45,17 @@ class LineShape {
   std::optional<uint32_t> find(std::string_view name) const;
   LineError unknown(std::string_view name, size_t column) const;
 
+  // A label of two classes, or a number: "+1" is 1, and -1 is 0 where the job says so.
+  std::optional<LineError> read_class(std::string_view text, size_t column, LineRecord* out) const;
   std::optional<LineError> read_label(std::string_view text, size_t column, LineRecord* out) const;
   std::optional<LineError> read_weight(std::string_view text, size_t column, LineRecord* out) const;
   // KEY or KEY:NUMBER.
   std::optional<LineError> read_item(uint32_t slot, std::string_view text, size_t column,
                                      LineRecord* out) const;
+  // KEY of a slot with its value as a part of its own; only a slot with values has others than 1.
+  std::optional<LineError> read_weighted(uint32_t slot, std::string_view key, size_t column,
+                                         std::string_view value, float scale,
+                                         LineRecord* out) const;
   // KEY of a slot, with a value that the line gave in another way.
   std::optional<LineError> read_key(uint32_t slot, std::string_view text, size_t column,
                                     float value, LineRecord* out) const;
@@ -76,14 +82,16 @@ class LineShape {
   std::vector<LineSlot> slots_;
   std::vector<std::string> dense_, labels_;
   std::unordered_map<std::string_view, uint32_t> names_;  // views of slots_ and dense_
-  bool weights_, raw_keys_, sessions_ = false;
+  bool weights_, raw_keys_, minus_one_is_zero_, sessions_ = false;
   int group_ = -1;                // slot
   std::vector<uint32_t> slices_;  // slots
   bool noted_ = false;            // there is a group slot, or a slice
 };
 
-// Numbers of a line: not empty, and finite.
+// Parts of a line, with the slack of LineParser behind it: numbers that are not empty and finite,
+// and whole numbers below 2^64. False: it is none.
 bool parse_number(std::string_view text, float* out);
+bool parse_whole(std::string_view text, uint64_t* out);
 
 // The group of an example by its session: the word of `data.group` that is no slot.
 inline constexpr const char* kSessionGroup = "sid";

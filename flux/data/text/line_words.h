@@ -1,8 +1,11 @@
 // The words of a line, one after the other, with their columns: for parsers that go word by word.
+// A plain value over a line that outlives it, with the slack of LineParser behind it.
 #pragma once
 
 #include <cstddef>
 #include <string_view>
+
+#include "flux/data/text/word_scan.h"
 
 namespace flux {
 
@@ -13,9 +16,10 @@ class LineWords {
   // The next word between blanks and tabs; empty at the end of the line.
   std::string_view next() {
     while (at_ < line_.size() && is_blank(line_[at_])) ++at_;
-    const size_t begin = at_;
-    while (at_ < line_.size() && !is_blank(line_[at_])) ++at_;
-    return line_.substr(begin, at_ - begin);
+    const char* const begin = line_.data() + at_;
+    const char* const end = word_end(begin, line_.data() + line_.size());
+    at_ = static_cast<size_t>(end - line_.data());
+    return {begin, static_cast<size_t>(end - begin)};
   }
   // Of a part of the line, from 1.
   size_t column_of(std::string_view part) const {
@@ -24,8 +28,6 @@ class LineWords {
   size_t end_column() const { return line_.size() + 1; }
 
  private:
-  static bool is_blank(char c) { return c == ' ' || c == '\t'; }
-
   const std::string_view line_;
   size_t at_ = 0;
 };
