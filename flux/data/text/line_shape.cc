@@ -162,6 +162,10 @@ std::optional<LineError> LineShape::read_key(uint32_t slot, std::string_view tex
   return std::nullopt;
 }
 
+void LineShape::set_session(std::string_view text, LineRecord* out) const {
+  if (sessions_ && !(raw_keys_ && parse_whole(text, &out->group))) out->group = hash_bytes(text);
+}
+
 void LineShape::note_key(uint32_t slot, uint64_t key, LineRecord* out) const {
   if (group_ == static_cast<int>(slot) && out->group == 0) out->group = mix64(key) | 1;
   for (size_t i = 0; i < slices_.size(); ++i)

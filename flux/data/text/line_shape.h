@@ -61,9 +61,8 @@ class LineShape {
                                     float value, LineRecord* out) const;
   std::optional<LineError> read_dense(uint32_t index, std::string_view text, size_t column,
                                       LineRecord* out) const;
-  void set_session(std::string_view text, LineRecord* out) const {
-    if (sessions_) out->group = hash_bytes(text);
-  }
+  // With raw keys a number stands for itself, as a converted file has it.
+  void set_session(std::string_view text, LineRecord* out) const;
   // There is room for it: begin() made it.
   void add_key(uint32_t slot, uint64_t key, float value, LineRecord* out) const {
     if (noted_) note_key(slot, key, out);
