@@ -9,6 +9,7 @@
 #include "flux/data/decimal.h"
 #include "flux/data/file_head.h"
 #include "flux/data/line_error.h"
+#include "flux/data/tools/guess_text.h"
 
 namespace flux {
 namespace {
@@ -137,6 +138,9 @@ Result<DataOptions> guess_data_options(const std::string& path) {
   const std::vector<std::string> lines = split(text, '\n');
   if (text.empty()) return invalid("{}: holds no record", path);
   if (std::count(lines[0].begin(), lines[0].end(), '\t') == kCriteoFields - 1) return DataOptions();
+  // The most particular first.
+  for (const auto guess : {guess_vw, guess_libffm, guess_libsvm, guess_multislot, guess_csv})
+    if (auto options = guess(lines)) return *std::move(options);
   FeasignGuess feasign;
   const bool fits = std::all_of(lines.begin(), lines.end(),
                                 [&](const std::string& line) { return feasign.add(line); });
