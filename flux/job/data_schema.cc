@@ -1,5 +1,6 @@
 // The section `data` of a job file.
 #include "flux/data/features/feature.h"
+#include "flux/job/format_auto.h"
 #include "flux/job/schema.h"
 
 namespace flux {
@@ -235,13 +236,21 @@ void add_file_fields(Section* s) {
       .defaults_to("none: no evaluation");
 }
 
+std::vector<std::string> format_choices() {
+  std::vector<std::string> out = data_formats();
+  out.emplace_back(kFormatAuto);
+  return out;
+}
+
 Section make_data_section() {
   using D = JobDraft;
   Section s;
   s.doc = "What is read and how it is cut into batches.";
   s.value<D>(
-       "format", [](D & d) -> auto& { return d.job.data.format; }, "Format of the files.")
-      .one_of(data_formats());
+       "format", [](D & d) -> auto& { return d.job.data.format; },
+       "Format of the files; auto: what their lines look like.")
+      .one_of(format_choices())
+      .defaults_to("auto for a job that declares slots or dense features, else criteo_tsv");
   add_declared_fields(&s);
   add_line_fields(&s);
   add_sentence_fields(&s);

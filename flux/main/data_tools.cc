@@ -14,6 +14,7 @@
 #include "flux/data/tools/whole_data.h"
 #include "flux/job/job.h"
 #include "flux/main/commands.h"
+#include "flux/main/found_format.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -37,7 +38,7 @@ Result<Source> find_source(const DataArguments& arguments) {
       FLUX_ASSIGN_OR_RETURN(Override one, parse_override(text));
       overrides.push_back(std::move(one));
     }
-    FLUX_ASSIGN_OR_RETURN(const Job job, load_job(arguments.job, overrides));
+    FLUX_ASSIGN_OR_RETURN(const Job job, load_job_with_format(arguments.job, std::move(overrides)));
     out.options = job.data;
     if (patterns.empty())
       for (const PassSpec& pass : job.passes)

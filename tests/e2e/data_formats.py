@@ -7,7 +7,6 @@ import itertools
 import random
 import re
 import unittest
-from pathlib import Path
 
 from _support import SOURCE, Case, sets
 
@@ -124,6 +123,33 @@ class DataFormats(Case):
         self.check_pairs("data: {format: feasign, train: [a.txt], test: [a.txt], batch: 50, "
                          "slots: [{name: user}, {name: tags, values: true}]}", SPARSE_ONLY,
                          {"criteo_tsv", "libsvm", "multislot"})
+
+
+    def test_the_format_is_known_by_the_lines_and_said(self) -> None:
+        (self.folder / "a.txt").write_text(slots_lines(500))
+        data = ("slots: [{name: user}, {name: tags, values: true}], train: [a.txt], "
+                "test: [a.txt], batch: 50}")
+        want = self.trained("out_named", self.job("named", "data: {format: feasign, " + data,
+                                                  SPARSE_ONLY))
+        for name, text in (("auto", "data: {format: auto, "), ("left_out", "data: {")):
+            job = self.job(name, text + data, SPARSE_ONLY)
+            done = self.flux("run", job, *sets(output=f"out_{name}"))
+            self.assertIn("data.format auto: the lines of a.txt are feasign", done.err)
+            self.assertEqual(self.summary(f"out_{name}")["model_hash"], want[0])
+        done = self.flux("run", "auto.yaml", *sets(output="out_c"), "--servers", "1",
+                         "--workers", "2")
+        self.assert_exact("out_c", 1000)
+
+    def test_a_format_that_is_not_clear_is_refused(self) -> None:
+        (self.folder / "a.txt").write_text("some words\n")
+        job = self.job("auto", "data: {format: auto, slots: [{name: user}], train: [a.txt]}",
+                       SPARSE_ONLY)
+        self.assert_refused(self.flux("run", job, code=None), "data.format is auto",
+                            "its format is not clear")
+        (self.folder / "a.txt").write_text("1 |usr 1\n")  # known, but not what the job declares
+        done = self.flux("run", job, code=2)
+        self.assertIn("data.format auto: the lines of a.txt are vw", done.err)
+        self.assertIn("flux: a.txt:1:4: no slot or dense feature 'usr' is declared", done.err)
 
 
 # What each model cannot be fed with: libsvm has one slot, libffm and vw one label.

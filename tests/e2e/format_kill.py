@@ -1,5 +1,5 @@
-"""A worker and a server of a cluster are killed while it reads, in each format: every example counts
-once. feasign_kill.py does so for feasign with everything that a feature may be."""
+"""A worker and a server of a cluster are killed while it reads, in each format: every example
+counts once. feasign_kill.py does so for feasign with everything that a feature may be."""
 
 from __future__ import annotations
 

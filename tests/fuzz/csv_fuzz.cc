@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "flux/data/text/csv.h"
-#include "lines_input.h"
+#include "tests/fuzz/lines_input.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include "flux/data/decimal.h"
 #include "flux/data/text/libsvm.h"
-#include "lines_input.h"
+#include "tests/fuzz/lines_input.h"
 
 namespace {
 

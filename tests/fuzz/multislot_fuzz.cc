@@ -2,7 +2,7 @@
 // reads.
 // links: data storage base
 #include "flux/data/text/multislot.h"
-#include "lines_input.h"
+#include "tests/fuzz/lines_input.h"
 
 namespace {
 
