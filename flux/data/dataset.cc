@@ -6,6 +6,7 @@
 #include "flux/data/format.h"
 #include "flux/data/gzip.h"
 #include "flux/data/options.h"
+#include "flux/data/text/csv.h"
 #include "flux/data/tools/global_shuffle.h"
 #include "flux/storage/read_file.h"
 
@@ -18,6 +19,7 @@ class TextDataset final : public Dataset {
               std::unique_ptr<const BlockFormat> format)
       : geometry_(std::move(geometry)),
         features_(features_of(options)),
+        header_lines_(header_lines_of(options)),
         format_(std::move(format)) {
     std::vector<std::vector<uint64_t>> cuts(geometry_.files.size());
     for (const DataBlock& block : geometry_.blocks) cuts[block.file].push_back(block.begin);
@@ -34,6 +36,7 @@ class TextDataset final : public Dataset {
  private:
   const Geometry geometry_;
   const Features features_;
+  const uint64_t header_lines_;
   const std::unique_ptr<const BlockFormat> format_;
   std::vector<std::unique_ptr<GzipFile>> gzip_;  // of each file, null if plain
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
@@ -43,8 +46,9 @@ Result<std::unique_ptr<BlockReader>> TextDataset::open_block(uint32_t index, uin
   FLUX_CHECK(index < geometry_.blocks.size(), "block {} of {}", index, geometry_.blocks.size());
   const DataBlock& block = geometry_.blocks[index];
   const DataFile& file = geometry_.files[block.file];
-  auto out = format_->make(
-      {block, geometry_.batch_size, file.path, file.gzip, block.lines_before + 1, epoch}, pool_);
+  const uint64_t first_line = block.lines_before + 1 + header_lines_;
+  auto out =
+      format_->make({block, geometry_.batch_size, file.path, file.gzip, first_line, epoch}, pool_);
   if (file.gzip) {
     FLUX_RETURN_IF_ERROR(
         gzip_[block.file]->read(block.begin, block.end - block.begin, out->text()));
@@ -88,7 +92,10 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
       return error(Code::kCorrupt, "geometry: a block of {}", human_bytes(block.end - block.begin));
   const DataFormat* kind = find_format(options.format);
   if (kind->open != nullptr) return kind->open(geometry, options);
-  FLUX_ASSIGN_OR_RETURN(auto format, kind->lines(options));
+  std::vector<std::string> paths;
+  for (const DataFile& file : geometry.files) paths.push_back(file.path);
+  FLUX_ASSIGN_OR_RETURN(const DataOptions known, with_csv_header(paths, options));
+  FLUX_ASSIGN_OR_RETURN(auto format, kind->lines(known));
   return std::unique_ptr<Dataset>(
       std::make_unique<TextDataset>(geometry, options, std::move(format)));
 }

@@ -82,6 +82,10 @@ Features features_of(const DataOptions& options) {
   return out;
 }
 
+uint32_t header_lines_of(const DataOptions& options) {
+  return options.format == "csv" && options.csv.header ? 1 : 0;
+}
+
 uint64_t shuffle_seed_of(const DataOptions& options) {
   if (!options.shuffle) return 0;
   return options.seed != 0 ? options.seed : ~0ULL;

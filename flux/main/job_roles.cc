@@ -8,6 +8,7 @@
 
 #include "flux/base/text.h"
 #include "flux/data/feature_check.h"
+#include "flux/main/found_format.h"
 #include "flux/main/pass_data.h"
 
 namespace flux {
@@ -56,6 +57,9 @@ Result<JobSpec> read_spec(const std::string& path, std::span<const std::string> 
     FLUX_ASSIGN_OR_RETURN(Override one, parse_override(text));
     spec.sets.emplace_back(std::move(one.path), std::move(one.value));
   }
+  FLUX_ASSIGN_OR_RETURN(const Job job, parse_spec(spec));
+  FLUX_ASSIGN_OR_RETURN(auto found, found_format(job));
+  if (found) spec.sets.emplace_back(std::move(found->path), std::move(found->value));
   return spec;
 }
 

@@ -161,7 +161,9 @@ DataOptions shuffled_options(const DataOptions& source) {
   out.format = "blocks";
   out.global_shuffle = false;
   out.bad_records = 0;
-  out.raw_keys = false;
+  out.raw_keys = out.minus_one_is_zero = false;
+  out.columns.clear();
+  out.csv = {};
   out.one_key = !schema.many_keys;
   out.dense = schema.dense;
   out.slots.clear();
