@@ -74,6 +74,7 @@ struct DataOptions {
   std::vector<std::string> labels = {"label"};  // in the order of the line
   bool weights = false;                         // examples have a weight
   bool raw_keys = false;  // keys of the lines are those of tables: all slots share one key space
+  bool one_key = false;   // every slot has exactly one key
   // What stands where in a line, of formats that go by place (text/columns.h); empty: the default.
   std::vector<std::string> columns;
   bool minus_one_is_zero = false;  // labels of -1 and 1 are the classes 0 and 1

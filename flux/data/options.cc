@@ -53,7 +53,7 @@ Features features_of(const DataOptions& options) {
   Features out;
   out.labels = options.labels;
   out.weights = options.weights;
-  out.many_keys = options.format != "criteo_tsv" && !options.key_per_example;
+  out.many_keys = options.format != "criteo_tsv" && !options.one_key && !options.key_per_example;
   if (options.format == "sentences") out.labels.clear();
   out.dense = static_cast<uint32_t>(raw_numbers(options).size());
   std::vector<std::string> names = raw_slots(options);

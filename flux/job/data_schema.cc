@@ -197,6 +197,11 @@ void add_declared_fields(Section* s) {
       "else "
       "each slot has its own.");
   s->value<D>(
+       "one_key", [](D & d) -> auto& { return d.job.data.one_key; },
+       "Every slot of every example has exactly one key, which is checked; models read such data "
+       "faster.")
+      .tried_as({"single_key", "single_valued"});
+  s->value<D>(
        "group", [](D & d) -> auto& { return d.job.data.group; },
        "Slot whose first key says whose example it is, for metrics by group; sid: the "
        "session of the line.")

@@ -4,6 +4,7 @@
 
 #include "flux/data/criteo.h"
 #include "flux/data/feature_plan.h"
+#include "flux/data/one_key.h"
 #include "flux/data/text/line_parser.h"
 
 namespace flux {
@@ -21,6 +22,8 @@ struct LineReading {
         key_per_example(options.key_per_example),
         groups(!options.group.empty()),
         weights(options.weights),
+        one_key(options.one_key && !options.key_per_example),
+        names(options.slots),
         slices(options.slices.size()) {
     for (const SlotOptions& slot : options.slots) values = values || slot.values;
     values = values && !key_per_example;
@@ -30,7 +33,8 @@ struct LineReading {
   FeaturePlan features;
   uint32_t slots, numbers;  // of the lines
   size_t labels;
-  bool key_per_example, groups, weights, values = false;
+  bool key_per_example, groups, weights, one_key, values = false;
+  std::vector<SlotOptions> names;
   size_t slices;
 };
 
@@ -70,6 +74,9 @@ class LineBlock final : public TextBlock {
       else
         add_keys(&record, i, out);
     }
+    if (reading_->one_key)
+      if (const auto wrong = take_one_key_each(out))
+        return refuse(records[wrong->example], 1, wrong->text(reading_->names));
     reading_->features.apply(out);
     return Status::ok();
   }

@@ -261,6 +261,7 @@ std::string written_data_section(const RecordSchema& schema, const std::string& 
   if (format == "criteo_tsv") return text;
   const TextWriter* writer = find_text_writer(format);
   if (writer != nullptr) text += "  raw_keys: true\n";
+  if (!schema.many_keys) text += "  one_key: true\n";
   const auto list = [&](const char* name, const std::vector<std::string>& names) {
     if (!names.empty()) text += fmt::format("  {}: [{}]\n", name, join(names, ", "));
   };

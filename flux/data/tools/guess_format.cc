@@ -22,6 +22,7 @@ DataOptions blocks_options(const RecordSchema& schema) {
   out.labels = schema.labels;
   out.dense = schema.dense;
   out.weights = schema.weights;
+  out.one_key = !schema.many_keys;
   for (const std::string& slot : schema.slots) {
     out.slots.push_back({slot, ""});
     out.slots.back().values = schema.values;
