@@ -81,6 +81,9 @@ Status check_declared(const DataOptions& options, const FormatUses& uses) {
   FLUX_RETURN_IF_ERROR(check_no_words(options));
   FLUX_RETURN_IF_ERROR(check_names(options));
   FLUX_RETURN_IF_ERROR(check_uses(options, uses));
+  for (const SlotOptions& slot : options.slots)
+    if (options.one_key && slot.values)
+      return invalid("data: one_key does not go with values of keys, as slot '{}' has", slot.name);
   if (options.slots.empty() && options.dense.empty() && !options.key_per_example)
     return invalid("data: format {} needs 'slots' or 'dense': what the records hold",
                    options.format);
@@ -100,7 +103,8 @@ Status check_declared(const DataOptions& options, const FormatUses& uses) {
 Status check_fixed(const DataOptions& options) {
   if (options.slots.empty() && options.dense.empty() && !options.weights && options.group.empty() &&
       options.slices.empty() && !options.raw_keys && !options.one_key &&
-      options.labels == DataOptions().labels && options.columns.empty() && !options.minus_one_is_zero && is_default(options.csv))
+      options.labels == DataOptions().labels && options.columns.empty() &&
+      !options.minus_one_is_zero && is_default(options.csv))
     return Status::ok();
   return invalid(
       "data: format {} has fixed columns; slots, dense, labels, weights, group, raw_keys, "

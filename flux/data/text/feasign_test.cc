@@ -223,7 +223,8 @@ TEST(DataOptions, NamesMustBeDeclaredOnceAndFitTheFormat) {
   o.weights = true;
   EXPECT_EQ(problem(o),
             "data: format criteo_tsv has fixed columns; slots, dense, labels, weights, group, "
-            "raw_keys, one_key, columns, csv, minus_one_is_zero and metrics.slices are for other formats");
+            "raw_keys, one_key, columns, csv, minus_one_is_zero and metrics.slices are for other "
+            "formats");
 }
 
 }  // namespace
