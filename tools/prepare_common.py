@@ -8,10 +8,12 @@ mend ends as a Problem: its text is all that is shown, and the exit code is 2.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gzip
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -187,11 +189,24 @@ def claim(out: Path, settings: dict[str, object]) -> None:
         if changed:
             raise Problem(f"{out}: was prepared with other {', '.join(changed)}; "
                           "name another folder, or remove this one")
+        hold(note)
         return
     if out.exists() and any(path.name != RECORD + ".tmp" for path in out.iterdir()):
         raise Problem(f"{out}: not empty, and not made by this script; name another folder")
     with whole_file(note) as write:
         write((json.dumps(settings, indent=1) + "\n").encode())
+    hold(note)
+
+
+def hold(note: Path) -> None:
+    """Keeps others away from the folder, until this process and all it started have ended."""
+    file = os.open(note, os.O_RDONLY)
+    os.set_inheritable(file, True)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Problem(f"{note.parent}: another run is at work there, or what a killed one has "
+                      "begun is not ended yet; wait for it") from None
 
 
 class Finished:
@@ -281,10 +296,16 @@ def find_flux(named: str | None) -> str:
 
 def run_flux(flux: str, *arguments: str) -> str:
     """What flux prints; a Problem with its message if it refuses."""
-    done = subprocess.run([flux, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([flux, *arguments], capture_output=True, text=True, check=False,
+                          close_fds=False)  # hold()
     if done.returncode != 0:
         raise Problem(f"{' '.join(['flux', *arguments])}: {done.stderr.strip()}")
     return done.stdout
+
+
+def yaml_text(text: str) -> str:
+    """As YAML takes it: in quotes where it is not plain."""
+    return text if re.fullmatch(r"[\w./*-]+", text) else json.dumps(text, ensure_ascii=False)
 
 
 def tell_section(out: Path, section: str) -> None:

@@ -33,6 +33,7 @@ from prepare_common import (
     run_main,
     tell_section,
     whole_file,
+    yaml_text,
 )
 
 TRAIN_FOLDER = "training-monolingual.tokenized.shuffled"
@@ -137,8 +138,8 @@ def main() -> None:
     ], options.jobs, finished)
     vocabulary = count_words(options, suffix, finished, train)
     tell_section(options.out, "data:\n  format: sentences\n"
-                              f"  train: {options.out}/train/*{suffix}\n"
-                              f"  vocabulary: {vocabulary}\n")
+                              f"  train: {yaml_text(f'{options.out}/train/*{suffix}')}\n"
+                              f"  vocabulary: {yaml_text(str(vocabulary))}\n")
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@
 // seed against another's (0.18 to 0.32).
 //
 // The truth may move (truth_moment.h): then the ids of the sixteen large slots are renewed, and
-// their weights, of which a file of one hour meets few, are drawn when they are asked for. Threads:
-// calls of const functions from any; move_to() alone.
+// their weights, of which a file of one hour meets few, are drawn when they are asked for.
+//
+// Threads: const functions from any; move_to() alone.
 #pragma once
 
 #include <array>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import signal
 import subprocess
@@ -37,10 +38,11 @@ class Kaggle(PrepareCase):
     def test_compressed_in_and_out(self) -> None:
         packed = self.folder / "train.txt.gz"
         packed.write_bytes(gzip.compress("".join(self.lines).encode().removesuffix(b"\n")))
-        self.tool("criteo", "train.txt.gz", "out", "--gz", "--test-share", "0.5")
-        self.assertEqual(self.text("out/train"), "".join(self.lines[:350]))
-        self.assertEqual(self.text("out/test"), "".join(self.lines[350:]))
-        self.trains_on("out", 350)
+        out = "an odd: name #1"
+        self.tool("criteo", "train.txt.gz", out, "--gz", "--test-share", "0.5")
+        self.assertEqual(self.text(f"{out}/train"), "".join(self.lines[:350]))
+        self.assertEqual(self.text(f"{out}/test"), "".join(self.lines[350:]))
+        self.trains_on(out, 350)
 
     def test_blocks(self) -> None:
         self.tool("criteo", "train.txt", "out", "--blocks", "--part-lines", "400")
@@ -81,6 +83,13 @@ class Kaggle(PrepareCase):
             self.assertEqual(path.read_text().count("\n"), 20, path)
         self.tool("criteo", "train.txt", "out", "--part-lines", "20")
         self.assertEqual(self.text("out/train") + self.text("out/test"), "".join(self.lines))
+
+    def test_one_run_at_a_time(self) -> None:
+        self.tool("criteo", "train.txt", "out")
+        with (self.folder / "out/prepared.json").open() as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            self.refused("criteo", "train.txt", "out", words=("out: another run is at work",))
+        self.tool("criteo", "train.txt", "out")
 
     def test_damaged_inputs_are_named(self) -> None:
         good = self.lines[0].rstrip("\n").split("\t")
@@ -191,6 +200,8 @@ class Terabyte(PrepareCase):
     def test_a_wrong_layout_is_named(self) -> None:
         (self.folder / "empty").mkdir()
         self.refused("criteo", "empty", "out", words=("empty: no day_0.gz .. day_23.gz",))
+        (self.folder / "empty/train.txt").write_text("")
+        self.refused("criteo", "empty", "out", words=("name the file empty/train.txt",))
         self.refused("criteo", "tera", "out", words=("day_4.gz, day_5.gz", "--days FIRST-LAST"))
         self.refused("criteo", "tera", "out", "--days", "0-24", words=("--days 0-24: write it as",))
         self.refused("criteo", "tera", "out", "--days", "x", words=("--days x",))
