@@ -13,5 +13,7 @@ constexpr uint32_t kBatchSizeMax = 1U << 24;
 constexpr uint64_t kBlockBytesMax = 1ULL << 31;  // a block is held in memory as a whole
 
 Status check_data_options(const DataOptions& options);
+// Lines of each file before its first record.
+uint32_t header_lines_of(const DataOptions& options);
 
 }  // namespace flux

@@ -16,6 +16,7 @@
 #include "flux/data/gzip.h"
 #include "flux/data/lines.h"
 #include "flux/data/options.h"
+#include "flux/data/text/csv.h"
 #include "flux/storage/read_file.h"
 
 namespace flux {
@@ -53,6 +54,7 @@ class LineCounter {
           "{}:{}:1: line is longer than {} bytes; is this text with a record in each "
           "line?",
           path, newlines_ + 1, kCriteoLineBytesMax);
+    if (newlines_ == 0 && chunk.newlines > 0) first_line_bytes_ = bytes_ + chunk.first + 1;
     if (chunk.newlines > 0) line_begin_ = bytes_ + chunk.last + 1;
     newlines_ += chunk.newlines;
     bytes_ += size;
@@ -62,6 +64,8 @@ class LineCounter {
   uint64_t newlines() const { return newlines_; }
   uint64_t bytes() const { return bytes_; }
   uint64_t content() const { return content_; }
+  // With its newline.
+  uint64_t first_line_bytes() const { return newlines_ > 0 ? first_line_bytes_ : bytes_; }
   // A last line without newline is a record too.
   uint64_t records() const { return newlines_ + (line_begin_ < bytes_ ? 1 : 0); }
 
@@ -69,6 +73,7 @@ class LineCounter {
   uint64_t newlines_ = 0;
   uint64_t bytes_ = 0;
   uint64_t line_begin_ = 0;
+  uint64_t first_line_bytes_ = 0;
   uint64_t content_ = 0;
 };
 
@@ -76,12 +81,20 @@ struct FileScan {
   explicit FileScan(ReadFile opened) : file(std::move(opened)) {}
   ReadFile file;
   bool gzip = false;
+  uint64_t header_lines = 0;  // before the first record
+  uint64_t header_bytes = 0;
   std::vector<Chunk> chunks;         // plain
   std::vector<uint64_t> batch_ends;  // gzip: text offset behind every batch_size-th newline
   uint64_t records = 0;
   uint64_t text_bytes = 0;
   uint64_t content = 0;  // hash of the text
 
+  void take(const LineCounter& counter) {
+    records = counter.records() - std::min(counter.records(), header_lines);
+    header_bytes = header_lines > 0 ? counter.first_line_bytes() : 0;
+    text_bytes = counter.bytes();
+    content = counter.content();
+  }
   uint64_t chunk_bytes(uint64_t i) const {
     return std::min(kChunkBytes, file.size() - i * kChunkBytes);
   }
@@ -121,6 +134,12 @@ Status count_part(FileScan* scan, uint64_t part) {
   return Status::ok();
 }
 
+// The number of the newline behind which the next batch begins, after `before` of them.
+uint64_t next_batch_end(uint64_t before, uint64_t header_lines, uint64_t batch_size) {
+  const uint64_t lines = before - std::min(before, header_lines);
+  return header_lines + (lines / batch_size + 1) * batch_size;
+}
+
 Status count_gzip(FileScan* scan, uint32_t batch_size, const std::atomic<bool>* stop) {
   Buffer<char> text(kChunkBytes);
   GzipStream stream(scan->file, false);
@@ -135,16 +154,14 @@ Status count_gzip(FileScan* scan, uint32_t batch_size, const std::atomic<bool>* 
     FLUX_RETURN_IF_ERROR(counter.add(scan->file.path(), chunk, n));
     size_t at = 0;
     uint64_t line = before;
-    for (uint64_t cut = (before / batch_size + 1) * batch_size; cut <= counter.newlines();
-         cut += batch_size) {
+    for (uint64_t cut = next_batch_end(before, scan->header_lines, batch_size);
+         cut <= counter.newlines(); cut += batch_size) {
       at += find_newline(text.data() + at, n - at, cut - line - 1) + 1;
       line = cut;
       scan->batch_ends.push_back(base + at);
     }
   }
-  scan->records = counter.records();
-  scan->text_bytes = counter.bytes();
-  scan->content = counter.content();
+  scan->take(counter);
   return Status::ok();
 }
 
@@ -171,9 +188,7 @@ Status count_lines(std::vector<FileScan>* scans, uint32_t batch_size, unsigned t
       LineCounter counter;
       for (uint64_t i = 0; i < scan.chunks.size(); ++i)
         FLUX_RETURN_IF_ERROR(counter.add(scan.file.path(), scan.chunks[i], scan.chunk_bytes(i)));
-      scan.records = counter.records();
-      scan.text_bytes = counter.bytes();
-      scan.content = counter.content();
+      scan.take(counter);
     }
     if (scan.records == 0)
       return invalid("{}: holds no record; remove it from the data or fill it", scan.file.path());
@@ -181,7 +196,7 @@ Status count_lines(std::vector<FileScan>* scans, uint32_t batch_size, unsigned t
   return Status::ok();
 }
 
-// Where block k of a plain file begins: behind newline number k * block_records.
+// Where block k of a plain file begins: behind newline number k * block_records, and the header.
 struct Cut {
   uint64_t chunk = 0;
   uint64_t nth = 0;  // newline in the chunk, from 0
@@ -190,10 +205,11 @@ struct Cut {
 std::vector<Cut> plain_cuts(const FileScan& scan, uint64_t block_records) {
   std::vector<Cut> cuts;
   uint64_t before = 0;
-  uint64_t wanted = block_records;
+  uint64_t wanted = scan.header_lines + block_records;
+  const uint64_t end = scan.header_lines + scan.records;
   for (uint64_t i = 0; i < scan.chunks.size(); ++i) {
     const uint64_t after = before + scan.chunks[i].newlines;
-    for (; wanted <= after && wanted < scan.records; wanted += block_records)
+    for (; wanted <= after && wanted < end; wanted += block_records)
       cuts.push_back({i, wanted - before - 1});
     before = after;
   }
@@ -237,7 +253,7 @@ Status cut_file(const FileScan& scan, uint32_t file, uint32_t per_block, unsigne
                 Geometry* g) {
   std::vector<uint64_t> begins;
   FLUX_RETURN_IF_ERROR(find_cuts(scan, per_block, g->batch_size, threads, &begins));
-  begins.insert(begins.begin(), 0);
+  begins.insert(begins.begin(), scan.header_bytes);
   const uint64_t block_records = uint64_t{per_block} * g->batch_size;
   uint64_t first = g->records();
   g->files.push_back({scan.file.path(), scan.file.size(), scan.records, scan.gzip,
@@ -266,10 +282,16 @@ Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOpt
   for (const std::string& path : files)
     if (!names.insert(path).second) return invalid("{}: is named twice; name it once", path);
   const DataFormat* format = find_format(options.format);
-  if (format->scan != nullptr) return format->scan(files, options, stop);
+  if (format->scan != nullptr) {
+    FLUX_ASSIGN_OR_RETURN(Geometry g, format->scan(files, options, stop));
+    number_lines(&g);
+    return g;
+  }
+  FLUX_RETURN_IF_ERROR(with_csv_header(files, options).status());
   std::vector<FileScan> scans;
   for (const std::string& path : files) {
     FLUX_ASSIGN_OR_RETURN(FileScan scan, open_file(path));
+    scan.header_lines = header_lines_of(options);
     scans.push_back(std::move(scan));
   }
   FLUX_RETURN_IF_ERROR(count_lines(&scans, options.batch_size, threads, stop));
@@ -282,6 +304,7 @@ Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOpt
   g.shuffle_seed = shuffle_seed_of(options);
   for (uint32_t i = 0; i < scans.size(); ++i)
     FLUX_RETURN_IF_ERROR(cut_file(scans[i], i, per_block, threads, &g));
+  number_lines(&g);
   return g;
 }
 

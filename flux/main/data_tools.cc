@@ -7,12 +7,14 @@
 #include "flux/base/text.h"
 #include "flux/data/blocks/writer.h"
 #include "flux/data/criteo.h"
+#include "flux/data/text/writers.h"
 #include "flux/data/tools/data_stats.h"
 #include "flux/data/tools/guess_format.h"
 #include "flux/data/tools/record_text.h"
 #include "flux/data/tools/whole_data.h"
 #include "flux/job/job.h"
 #include "flux/main/commands.h"
+#include "flux/main/found_format.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -36,7 +38,7 @@ Result<Source> find_source(const DataArguments& arguments) {
       FLUX_ASSIGN_OR_RETURN(Override one, parse_override(text));
       overrides.push_back(std::move(one));
     }
-    FLUX_ASSIGN_OR_RETURN(const Job job, load_job(arguments.job, overrides));
+    FLUX_ASSIGN_OR_RETURN(const Job job, load_job_with_format(arguments.job, std::move(overrides)));
     out.options = job.data;
     if (patterns.empty())
       for (const PassSpec& pass : job.passes)
@@ -60,11 +62,13 @@ void criteo_key_text(uint64_t key, std::string* out) {
 
 Status head(const DataArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(Source source, find_source(arguments));
-  source.options.raw_keys = true;
+  // As the lines have them; the keys of the others are what they are.
+  const std::string& format = source.options.format;
+  source.options.raw_keys = format != "criteo_tsv" && format != "blocks";
   FLUX_ASSIGN_OR_RETURN(const WholeData data,
                         WholeData::open(source.files, source.options, source.threads));
   const RecordSchema schema = data.schema();
-  const KeyText key_text = source.options.format == "criteo_tsv" ? criteo_key_text : nullptr;
+  const KeyText key_text = format == "criteo_tsv" ? criteo_key_text : nullptr;
   uint64_t left = arguments.records;
   std::string text;
   const Status status = data.read([&](const Batch& batch) -> Status {
@@ -113,25 +117,6 @@ Status validate(const DataArguments& arguments) {
   return Status::ok();
 }
 
-// The section of a job that reads what was written.
-std::string data_section(const RecordSchema& schema, const std::string& format,
-                         const std::string& out) {
-  std::string text = fmt::format("data:\n  format: {}\n  train: [{}]\n", format, out);
-  if (format == "feasign") text += "  raw_keys: true\n";
-  if (!schema.many_keys) text += "  one_key: true\n";
-  const auto list = [&](const char* name, const std::vector<std::string>& names) {
-    if (!names.empty()) text += fmt::format("  {}: [{}]\n", name, join(names, ", "));
-  };
-  list("labels", schema.labels);
-  list("dense", schema.dense);
-  if (!schema.slots.empty()) text += "  slots:\n";
-  for (const std::string& slot : schema.slots)
-    text += fmt::format("    - {{name: {}{}}}\n", slot, schema.values ? ", values: true" : "");
-  if (schema.weights) text += "  weights: true\n";
-  if (schema.groups) text += "  group: sid\n";
-  return text;
-}
-
 Status to_blocks(const WholeData& data, const std::string& path, uint64_t* bytes) {
   FLUX_ASSIGN_OR_RETURN(const auto writer, BlockFileWriter::create(path, data.schema()));
   FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) { return writer->add(batch); }));
@@ -140,35 +125,66 @@ Status to_blocks(const WholeData& data, const std::string& path, uint64_t* bytes
   return Status::ok();
 }
 
-Status to_feasign(const WholeData& data, const std::string& path, uint64_t* bytes) {
-  const std::string temporary = path + std::string(kTemporarySuffix);
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (file == nullptr) return error(Code::kIo, "{}: cannot be created", temporary);
+// A file that is whole or absent.
+class TextFile {
+ public:
+  explicit TextFile(std::string path)
+      : path_(std::move(path)), temporary_(path_ + std::string(kTemporarySuffix)) {
+    file_ = std::fopen(temporary_.c_str(), "wb");
+  }
+  ~TextFile() {
+    if (file_ != nullptr) std::fclose(file_);
+    if (!done_) std::remove(temporary_.c_str());
+  }
+  TextFile(const TextFile&) = delete;
+  TextFile& operator=(const TextFile&) = delete;
+
+  Status write(const std::string& text) {
+    if (file_ == nullptr) return error(Code::kIo, "{}: cannot be created", temporary_);
+    bytes_ += text.size();
+    if (std::fwrite(text.data(), 1, text.size(), file_) == text.size()) return Status::ok();
+    return error(Code::kIo, "{}: cannot be written", temporary_);
+  }
+  Status finish() {
+    const bool closed = std::fclose(file_) == 0;
+    file_ = nullptr;
+    if (!closed) return error(Code::kIo, "{}: cannot be written", temporary_);
+    if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
+      return error(Code::kIo, "{}: cannot be put in place", path_);
+    done_ = true;
+    return Status::ok();
+  }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  const std::string path_, temporary_;
+  std::FILE* file_ = nullptr;
+  uint64_t bytes_ = 0;
+  bool done_ = false;
+};
+
+Status to_text(const WholeData& data, const TextWriter& writer, const std::string& path,
+               uint64_t* bytes) {
   const RecordSchema schema = data.schema();
+  FLUX_RETURN_IF_ERROR(writer.can_hold(schema));
+  TextFile file(path);
+  if (writer.head != nullptr) FLUX_RETURN_IF_ERROR(file.write(writer.head(schema) + "\n"));
   std::string text;
-  const auto flush = [&]() -> Status {
-    *bytes += text.size();
-    const bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) -> Status {
     text.clear();
-    return good ? Status::ok() : error(Code::kIo, "{}: cannot be written", temporary);
-  };
-  Status status = data.read([&](const Batch& batch) {
     for (uint32_t i = 0; i < batch.size; ++i) {
-      append_record_text(schema, batch, i, nullptr, &text);
+      FLUX_RETURN_IF_ERROR(writer.append(schema, batch, i, &text));
       text += '\n';
     }
-    return flush();
-  });
-  if (std::fclose(file) != 0 && status.is_ok())
-    status = error(Code::kIo, "{}: cannot be written", temporary);
-  if (status.is_ok() && std::rename(temporary.c_str(), path.c_str()) != 0)
-    status = error(Code::kIo, "{}: cannot be put in place", path);
-  if (!status.is_ok()) std::remove(temporary.c_str());
-  return status;
+    return file.write(text);
+  }));
+  *bytes = file.bytes();
+  return file.finish();
 }
 
 Status convert(const DataArguments& arguments) {
-  const std::vector<std::string> targets = {"blocks", "feasign"};
+  std::vector<std::string> targets = text_writer_names();
+  targets.insert(targets.begin(), "blocks");
   if (std::find(targets.begin(), targets.end(), arguments.to) == targets.end())
     return invalid("--to {}: allowed: {}{}", arguments.to, join(targets, ", "),
                    did_you_mean(arguments.to, targets));
@@ -178,12 +194,13 @@ Status convert(const DataArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const WholeData data,
                         WholeData::open(source.files, source.options, source.threads));
   uint64_t bytes = 0;
-  FLUX_RETURN_IF_ERROR(arguments.to == "blocks" ? to_blocks(data, arguments.out, &bytes)
-                                                : to_feasign(data, arguments.out, &bytes));
+  const TextWriter* writer = find_text_writer(arguments.to);
+  FLUX_RETURN_IF_ERROR(writer == nullptr ? to_blocks(data, arguments.out, &bytes)
+                                         : to_text(data, *writer, arguments.out, &bytes));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   fmt::print(stderr, "{}: {} records, {}, in {:.1f} s\n", arguments.out,
              with_commas(data.records()), human_bytes(bytes), took.count());
-  fmt::print("{}", data_section(data.schema(), arguments.to, arguments.out));
+  fmt::print("{}", written_data_section(data.schema(), arguments.to, arguments.out));
   return Status::ok();
 }
 

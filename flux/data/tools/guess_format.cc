@@ -7,8 +7,9 @@
 #include "flux/data/blocks/block_file.h"
 #include "flux/data/criteo.h"
 #include "flux/data/decimal.h"
-#include "flux/data/gzip.h"
+#include "flux/data/file_head.h"
 #include "flux/data/line_error.h"
+#include "flux/data/tools/guess_text.h"
 
 namespace flux {
 namespace {
@@ -31,19 +32,8 @@ DataOptions blocks_options(const RecordSchema& schema) {
 }
 
 // The whole lines of the first part of a file; of a single longer line, its first part.
-Result<std::string> first_lines(const ReadFile& file) {
-  std::string text(kLookBytes, '\0');
-  unsigned char magic[2] = {};
-  if (file.size() >= 2) FLUX_RETURN_IF_ERROR(file.read_at(0, magic, 2));
-  if (magic[0] == 0x1f && magic[1] == 0x8b) {
-    GzipStream stream(file, false);
-    FLUX_RETURN_IF_ERROR(stream.start(GzipPoint{}));
-    FLUX_ASSIGN_OR_RETURN(const size_t n, stream.read(text.data(), text.size()));
-    text.resize(n);
-  } else {
-    text.resize(std::min<uint64_t>(text.size(), file.size()));
-    FLUX_RETURN_IF_ERROR(file.read_at(0, text.data(), text.size()));
-  }
+Result<std::string> first_lines(const std::string& path) {
+  FLUX_ASSIGN_OR_RETURN(std::string text, read_file_head(path, kLookBytes));
   const size_t end = text.rfind('\n');
   if (end != std::string::npos) text.resize(end);
   return text;
@@ -145,10 +135,13 @@ Result<DataOptions> guess_data_options(const std::string& path) {
     FLUX_ASSIGN_OR_RETURN(const auto blocks, BlockFile::open(path));
     return blocks_options(blocks->schema());
   }
-  FLUX_ASSIGN_OR_RETURN(const std::string text, first_lines(file));
+  FLUX_ASSIGN_OR_RETURN(const std::string text, first_lines(path));
   const std::vector<std::string> lines = split(text, '\n');
   if (text.empty()) return invalid("{}: holds no record", path);
   if (std::count(lines[0].begin(), lines[0].end(), '\t') == kCriteoFields - 1) return DataOptions();
+  // The most particular first.
+  for (const auto guess : {guess_vw, guess_libffm, guess_libsvm, guess_multislot, guess_csv})
+    if (auto options = guess(lines)) return *std::move(options);
   FeasignGuess feasign;
   const bool fits = std::all_of(lines.begin(), lines.end(),
                                 [&](const std::string& line) { return feasign.add(line); });
