@@ -34,14 +34,14 @@ struct Fm : RowFunction {
   size_t slots, dim;
 };
 
-// The same by AVX-512, for whole batches.
+// The same by AVX-512, for whole batches of rows that fill a few vectors.
 class WideFmKernel : public Kernel {
  public:
   // Whether the CPU and the tensors allow it.
   static bool fits(const KernelArgs& args) {
     const KernelInput& x = args.inputs[0];
     const bool cpu = x.value.type == DType::kBf16 ? cpu_has_avx512_bf16() : cpu_has_avx512();
-    return cpu && (!x.gradient || (x.gradient.width == x.value.width));
+    return cpu && x.value.width >= kWidthMin && (!x.gradient || x.gradient.width == x.value.width);
   }
   explicit WideFmKernel(const KernelArgs& args)
       : bf16_(args.inputs[0].value.type == DType::kBf16),
@@ -71,6 +71,8 @@ class WideFmKernel : public Kernel {
   }
 
  private:
+  static constexpr uint32_t kWidthMin = 64;
+
   bool bf16_, has_dx_;
   Tensor out_, out_gradient_;
   float* y_;
