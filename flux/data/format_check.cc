@@ -59,6 +59,9 @@ Status check_uses(const DataOptions& options, const FormatUses& uses) {
     if (slot.values && !uses.values)
       return invalid("data: format {} has keys without values; take values: true out of slot '{}'",
                      options.format, slot.name);
+  for (const SlotOptions& slot : options.slots)
+    if (options.one_key && slot.values)
+      return invalid("data: one_key does not go with values of keys, as slot '{}' has", slot.name);
   return Status::ok();
 }
 
