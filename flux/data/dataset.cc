@@ -6,6 +6,7 @@
 #include "flux/data/format.h"
 #include "flux/data/gzip.h"
 #include "flux/data/options.h"
+#include "flux/data/tools/global_shuffle.h"
 #include "flux/storage/read_file.h"
 
 namespace flux {
@@ -18,13 +19,10 @@ class TextDataset final : public Dataset {
       : geometry_(std::move(geometry)),
         features_(features_of(options)),
         format_(std::move(format)) {
-    uint64_t first = 0;
     std::vector<std::vector<uint64_t>> cuts(geometry_.files.size());
     for (const DataBlock& block : geometry_.blocks) cuts[block.file].push_back(block.begin);
     for (size_t i = 0; i < geometry_.files.size(); ++i) {
       const DataFile& file = geometry_.files[i];
-      first_record_.push_back(first);
-      first += file.records;
       gzip_.push_back(file.gzip ? std::make_unique<GzipFile>(file.path, std::move(cuts[i]))
                                 : nullptr);
     }
@@ -37,7 +35,6 @@ class TextDataset final : public Dataset {
   const Geometry geometry_;
   const Features features_;
   const std::unique_ptr<const BlockFormat> format_;
-  std::vector<uint64_t> first_record_;           // of each file
   std::vector<std::unique_ptr<GzipFile>> gzip_;  // of each file, null if plain
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
 };
@@ -46,9 +43,8 @@ Result<std::unique_ptr<BlockReader>> TextDataset::open_block(uint32_t index, uin
   FLUX_CHECK(index < geometry_.blocks.size(), "block {} of {}", index, geometry_.blocks.size());
   const DataBlock& block = geometry_.blocks[index];
   const DataFile& file = geometry_.files[block.file];
-  const uint64_t first_line = block.first_record - first_record_[block.file] + 1;
-  auto out =
-      format_->make({block, geometry_.batch_size, file.path, file.gzip, first_line, epoch}, pool_);
+  auto out = format_->make(
+      {block, geometry_.batch_size, file.path, file.gzip, block.lines_before + 1, epoch}, pool_);
   if (file.gzip) {
     FLUX_RETURN_IF_ERROR(
         gzip_[block.file]->read(block.begin, block.end - block.begin, out->text()));
@@ -65,6 +61,8 @@ Result<std::unique_ptr<BlockReader>> TextDataset::open_block(uint32_t index, uin
 Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
                                                const DataOptions& options) {
   FLUX_RETURN_IF_ERROR(check_data_options(options));
+  if (options.global_shuffle && geometry.format == "blocks" && options.format != "blocks")
+    return open(geometry, shuffled_options(options));
   Geometry now = geometry;
   now.format = options.format;
   now.batch_size = options.batch_size;

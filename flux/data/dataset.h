@@ -51,6 +51,10 @@ struct DataOptions {
   std::string format = "criteo_tsv";  // one of data_formats()
   uint32_t batch_size = 1000;
   bool shuffle = true;
+  // Before a pass its records are put into an order of all of them, as a block file in the job's
+  // output (tools/global_shuffle.h).
+  bool global_shuffle = false;
+  uint64_t shuffle_memory_mb = 256;
   uint64_t seed = 1;
   std::string dense_transform = "log1p";  // log1p: log(1 + max(x, 0)) | none
   // Replaces the sparse features of every example by one key, its record number in the pass: the
@@ -61,8 +65,9 @@ struct DataOptions {
   std::vector<std::string> dense;               // names of numbers
   std::vector<std::string> labels = {"label"};  // in the order of the line
   bool weights = false;                         // examples have a weight
-  bool raw_keys = false;  // keys of the lines are those of tables: all slots share one key space
-  bool one_key = false;   // every slot has exactly one key
+  bool raw_keys = false;     // keys of the lines are those of tables: all slots share one key space
+  bool one_key = false;      // every slot has exactly one key
+  uint64_t bad_records = 0;  // of a pass that may be set aside (bad_records.h)
   std::vector<FeatureOptions> features;  // computed from those above
   // Slots and features that a model does not see: what others are computed from.
   std::vector<std::string> hidden;

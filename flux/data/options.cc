@@ -24,6 +24,13 @@ Status check_data_options(const DataOptions& options) {
     return invalid("batch_size {} is out of range; allowed: 1 to {}", options.batch_size,
                    kBatchSizeMax);
   FLUX_RETURN_IF_ERROR(format->check(options));
+  if (options.global_shuffle && (options.format == "sentences" || !options.slices.empty()))
+    return invalid("data.global_shuffle does not go with {}",
+                   options.format == "sentences" ? "format sentences" : "metrics.slices");
+  if (options.bad_records > 0 && format->lines == nullptr)
+    return invalid(
+        "data.bad_records is for formats of lines; a record of {} has no line to set aside",
+        options.format);
   const std::vector<FeatureMistake> mistakes = feature_mistakes(options);
   if (!mistakes.empty())
     return invalid("data.features: feature '{}': {}", options.features[mistakes[0].feature].name,

@@ -266,7 +266,11 @@ Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOpt
   for (const std::string& path : files)
     if (!names.insert(path).second) return invalid("{}: is named twice; name it once", path);
   const DataFormat* format = find_format(options.format);
-  if (format->scan != nullptr) return format->scan(files, options, stop);
+  if (format->scan != nullptr) {
+    FLUX_ASSIGN_OR_RETURN(Geometry g, format->scan(files, options, stop));
+    number_lines(&g);
+    return g;
+  }
   std::vector<FileScan> scans;
   for (const std::string& path : files) {
     FLUX_ASSIGN_OR_RETURN(FileScan scan, open_file(path));
@@ -282,6 +286,7 @@ Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOpt
   g.shuffle_seed = shuffle_seed_of(options);
   for (uint32_t i = 0; i < scans.size(); ++i)
     FLUX_RETURN_IF_ERROR(cut_file(scans[i], i, per_block, threads, &g));
+  number_lines(&g);
   return g;
 }
 

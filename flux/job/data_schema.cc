@@ -166,6 +166,13 @@ Section make_data_section() {
        "faster.")
       .tried_as({"single_key", "single_valued"});
   s.value<D>(
+       "bad_records", [](D & d) -> auto& { return d.job.data.bad_records; },
+       "How many records of a pass that their format refuses are set aside, named in "
+       "OUTPUT/bad_records and counted as skipped; one more stops the job. Above 0 the data is "
+       "parsed once before it is trained.")
+      .between(0, 1'000'000)
+      .tried_as({"max_bad_records", "skip_bad", "max_errors"});
+  s.value<D>(
        "group", [](D & d) -> auto& { return d.job.data.group; },
        "feasign: slot whose first key says whose example it is, for metrics by group; sid: the "
        "session of the line.")
@@ -196,6 +203,15 @@ Section make_data_section() {
   s.value<D>(
       "shuffle", [](D & d) -> auto& { return d.job.data.shuffle; },
       "Whether records are shuffled, within their block, anew in each epoch.");
+  s.value<D>(
+      "global_shuffle", [](D & d) -> auto& { return d.job.data.global_shuffle; },
+      "Before a pass all of its records are put into one random order, as a block file in "
+      "OUTPUT/shuffled, which workers read instead of the files; `shuffle` then shuffles within "
+      "its blocks.");
+  s.value<D>(
+       "shuffle_memory_mb", [](D & d) -> auto& { return d.job.data.shuffle_memory_mb; },
+       "Memory for the global shuffle, about.")
+      .between(1, 1'000'000);
   s.value<D>(
        "dense_transform", [](D & d) -> auto& { return d.job.data.dense_transform; },
        "Applied to each dense feature; log1p is log(1 + max(x, 0)).")

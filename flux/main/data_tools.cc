@@ -60,7 +60,7 @@ void criteo_key_text(uint64_t key, std::string* out) {
 
 Status head(const DataArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(Source source, find_source(arguments));
-  source.options.raw_keys = source.options.format == "feasign";
+  source.options.raw_keys = source.options.format == "feasign";  // as the lines have them
   FLUX_ASSIGN_OR_RETURN(const WholeData data,
                         WholeData::open(source.files, source.options, source.threads));
   const RecordSchema schema = data.schema();
