@@ -1,6 +1,4 @@
 // The verb pull: current rows and dense values; changes nothing.
-#include <algorithm>
-
 #include "flux/server/hinted_keys.h"
 #include "flux/server/server.h"
 
@@ -21,12 +19,15 @@ void Server::prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> sh
     if (begin >= end || end > keys.limit) continue;
     const std::unique_lock lock(slots_[id]->mutex, std::try_to_lock);
     if (!lock.owns_lock()) continue;
-    // The first table that is asked finds the rows for the others (RowHints).
+    // The first table that is asked finds the rows for the others (RowHints). A shard that is not
+    // here has no tables.
     const std::vector<uint32_t>& width = widths(phase, id);
-    const auto first_asked = std::find_if(width.begin(), width.end(), [](auto w) { return w > 0; });
-    if (first_asked != width.end())
-      slots_[id]->rows.tables[static_cast<size_t>(first_asked - width.begin())].prefetch(
-          {keys.keys + begin, end - begin});
+    const std::vector<SparseShard>& tables = slots_[id]->rows.tables;
+    for (size_t t = 0; t < tables.size(); ++t) {
+      if (width[t] == 0) continue;
+      tables[t].prefetch({keys.keys + begin, end - begin});
+      break;
+    }
   }
 }
 
