@@ -57,8 +57,9 @@ Result<JobSpec> read_spec(const std::string& path, std::span<const std::string> 
     FLUX_ASSIGN_OR_RETURN(Override one, parse_override(text));
     spec.sets.emplace_back(std::move(one.path), std::move(one.value));
   }
-  FLUX_ASSIGN_OR_RETURN(const Job job, parse_spec(spec));
-  FLUX_ASSIGN_OR_RETURN(auto found, found_format(job));
+  const auto job = parse_spec(spec);
+  if (!job.is_ok()) return spec;  // whoever opens it says why
+  FLUX_ASSIGN_OR_RETURN(auto found, found_format(job.value()));
   if (found) spec.sets.emplace_back(std::move(found->path), std::move(found->value));
   return spec;
 }
