@@ -4,8 +4,8 @@
 
 #include "flux/base/text.h"
 #include "flux/data/format.h"
-#include "flux/data/gzip.h"
 #include "flux/data/options.h"
+#include "flux/data/sources/text_file.h"
 #include "flux/storage/read_file.h"
 
 namespace flux {
@@ -17,16 +17,12 @@ class TextDataset final : public Dataset {
               std::unique_ptr<const BlockFormat> format)
       : geometry_(std::move(geometry)),
         features_(features_of(options)),
-        format_(std::move(format)) {
+        format_(std::move(format)),
+        texts_(geometry_, options.pipe) {
     uint64_t first = 0;
-    std::vector<std::vector<uint64_t>> cuts(geometry_.files.size());
-    for (const DataBlock& block : geometry_.blocks) cuts[block.file].push_back(block.begin);
-    for (size_t i = 0; i < geometry_.files.size(); ++i) {
-      const DataFile& file = geometry_.files[i];
+    for (const DataFile& file : geometry_.files) {
       first_record_.push_back(first);
       first += file.records;
-      gzip_.push_back(file.gzip ? std::make_unique<GzipFile>(file.path, std::move(cuts[i]))
-                                : nullptr);
     }
   }
   const Geometry& geometry() const override { return geometry_; }
@@ -37,8 +33,8 @@ class TextDataset final : public Dataset {
   const Geometry geometry_;
   const Features features_;
   const std::unique_ptr<const BlockFormat> format_;
-  std::vector<uint64_t> first_record_;           // of each file
-  std::vector<std::unique_ptr<GzipFile>> gzip_;  // of each file, null if plain
+  const TextFiles texts_;
+  std::vector<uint64_t> first_record_;  // of each file
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
 };
 
@@ -47,15 +43,10 @@ Result<std::unique_ptr<BlockReader>> TextDataset::open_block(uint32_t index, uin
   const DataBlock& block = geometry_.blocks[index];
   const DataFile& file = geometry_.files[block.file];
   const uint64_t first_line = block.first_record - first_record_[block.file] + 1;
+  const bool packed = file.packing != Packing::kPlain;
   auto out =
-      format_->make({block, geometry_.batch_size, file.path, file.gzip, first_line, epoch}, pool_);
-  if (file.gzip) {
-    FLUX_RETURN_IF_ERROR(
-        gzip_[block.file]->read(block.begin, block.end - block.begin, out->text()));
-  } else {
-    FLUX_ASSIGN_OR_RETURN(const ReadFile opened, ReadFile::open(file.path));
-    FLUX_RETURN_IF_ERROR(opened.read_at(block.begin, out->text(), block.end - block.begin));
-  }
+      format_->make({block, geometry_.batch_size, file.path, packed, first_line, epoch}, pool_);
+  FLUX_RETURN_IF_ERROR(texts_.read(block, out->text()));
   FLUX_RETURN_IF_ERROR(out->prepare(block_order(geometry_, index, epoch)));
   return std::unique_ptr<BlockReader>(std::move(out));
 }
@@ -67,6 +58,7 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
   FLUX_RETURN_IF_ERROR(check_data_options(options));
   Geometry now = geometry;
   now.format = options.format;
+  now.pipe = pipe_text(options.pipe);
   now.batch_size = options.batch_size;
   now.shuffle_seed = shuffle_seed_of(options);
   for (DataFile& file : now.files) {

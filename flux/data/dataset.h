@@ -17,6 +17,7 @@
 #include "flux/base/status.h"
 #include "flux/data/batch.h"
 #include "flux/data/geometry.h"
+#include "flux/data/sources/pipe_options.h"
 
 namespace flux {
 
@@ -49,6 +50,7 @@ struct FeatureOptions {
 
 struct DataOptions {
   std::string format = "criteo_tsv";  // one of data_formats()
+  PipeOptions pipe;                   // of formats with a record in each line
   uint32_t batch_size = 1000;
   bool shuffle = true;
   uint64_t seed = 1;
@@ -62,7 +64,7 @@ struct DataOptions {
   std::vector<std::string> labels = {"label"};  // in the order of the line
   bool weights = false;                         // examples have a weight
   bool raw_keys = false;  // keys of the lines are those of tables: all slots share one key space
-  std::vector<FeatureOptions> features;         // computed from those above
+  std::vector<FeatureOptions> features;  // computed from those above
   // Slots and features that a model does not see: what others are computed from.
   std::vector<std::string> hidden;
   std::string group;  // slot whose first key says whose example it is, for metrics by group

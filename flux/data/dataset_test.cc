@@ -401,7 +401,8 @@ TEST(DatasetErrors, OptionsAreChecked) {
     return Dataset::scan({&path, 1}, options, 1).status().message();
   };
   EXPECT_EQ(message([](DataOptions& o) { o.format = "criteo_tvs"; }),
-            "data format 'criteo_tvs' is not known; allowed: criteo_tsv, feasign, sentences, blocks, "
+            "data format 'criteo_tvs' is not known; allowed: criteo_tsv, feasign, sentences, "
+            "blocks, parquet, "
             "did you mean "
             "'criteo_tsv'?");
   EXPECT_EQ(message([](DataOptions& o) { o.dense_transform = "sqrt"; }),

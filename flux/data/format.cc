@@ -5,6 +5,7 @@
 
 #include "flux/base/text.h"
 #include "flux/data/blocks/dataset.h"
+#include "flux/data/parquet/dataset.h"
 
 namespace flux {
 namespace {
@@ -65,6 +66,13 @@ Status check_blocks(const DataOptions& options) {
   return Status::ok();
 }
 
+Status check_parquet(const DataOptions& options) {
+  FLUX_RETURN_IF_ERROR(check_declared(options));
+  if (!options.slices.empty())
+    return invalid("data: metrics.slices are for format feasign, not for parquet");
+  return Status::ok();
+}
+
 // What fixed formats have not.
 Status check_fixed(const DataOptions& options) {
   if (options.slots.empty() && options.dense.empty() && !options.weights && options.group.empty() &&
@@ -104,6 +112,7 @@ constexpr DataFormat kFormats[] = {
     {"feasign", check_declared, feasign_lines, nullptr, nullptr},
     {"sentences", check_sentences, sentence_format, nullptr, nullptr},
     {"blocks", check_blocks, nullptr, scan_block_files, open_block_files},
+    {"parquet", check_parquet, nullptr, scan_parquet_files, open_parquet_files},
 };
 
 }  // namespace

@@ -121,6 +121,7 @@ uint64_t Geometry::hash() const {
   ByteWriter out;
   out.put(kVersion);
   out.text(format);
+  if (!pipe.empty()) out.text(pipe);
   out.put(batch_size);
   out.put(shuffle_seed);
   out.put<uint64_t>(files.size());
@@ -128,7 +129,7 @@ uint64_t Geometry::hash() const {
     out.text(file.path);
     out.put(file.bytes);
     out.put(file.records);
-    out.put<uint8_t>(file.gzip ? 1 : 0);
+    out.put(static_cast<uint8_t>(file.packing));
   }
   out.put<uint64_t>(blocks.size());
   for (const DataBlock& b : blocks) {
@@ -146,23 +147,30 @@ std::string Geometry::to_json() const {
   root["version"] = kVersion;
   root["hash"] = fmt::format("{:016x}", hash());
   root["format"] = format;
+  if (!pipe.empty()) root["pipe"] = pipe;
   root["batch_size"] = batch_size;
   root["shuffle_seed"] = shuffle_seed;
   root["files"] = Json::array();
-  for (const DataFile& file : files)
+  for (const DataFile& file : files) {
     root["files"].push_back({{"path", file.path},
                              {"bytes", file.bytes},
                              {"records", file.records},
-                             {"gzip", file.gzip},
+                             {"gzip", file.packing == Packing::kGzip},
                              {"modified_ns", file.modified_ns},
                              {"content", file.content}});
+    if (file.packing > Packing::kGzip)
+      root["files"].back()["packing"] = static_cast<uint8_t>(file.packing);
+    if (file.in_order) root["files"].back()["in_order"] = true;
+  }
   root["blocks"] = Json::array();
-  for (const DataBlock& b : blocks)
+  for (const DataBlock& b : blocks) {
     root["blocks"].push_back({{"file", b.file},
                               {"begin", b.begin},
                               {"end", b.end},
                               {"first_record", b.first_record},
                               {"records", b.records}});
+    if (b.content != 0) root["blocks"].back()["content"] = b.content;
+  }
   return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -176,19 +184,26 @@ Result<Geometry> Geometry::from_json(std::string_view text) {
     return corrupt(fmt::format("version {}, this program reads {}", version, kVersion));
   Geometry g;
   g.format = top.text("format");
+  if (root.contains("pipe")) g.pipe = top.text("pipe");
   g.batch_size = static_cast<uint32_t>(top.number("batch_size", UINT32_MAX));
   g.shuffle_seed = top.number("shuffle_seed");
   for (const Json& item : top.list("files")) {
     Fields f(item);
-    g.files.push_back({f.text("path"), f.number("bytes"), f.number("records"), f.flag("gzip"),
-                       f.number("modified_ns"), f.number("content")});
+    const Packing packing =
+        item.contains("packing")
+            ? static_cast<Packing>(f.number("packing", static_cast<uint64_t>(Packing::kColumns)))
+            : (f.flag("gzip") ? Packing::kGzip : Packing::kPlain);
+    g.files.push_back({f.text("path"), f.number("bytes"), f.number("records"), packing,
+                       f.number("modified_ns"), f.number("content"),
+                       item.contains("in_order") && f.flag("in_order")});
     FLUX_RETURN_IF_ERROR(f.status());
   }
   for (const Json& item : top.list("blocks")) {
     Fields f(item);
     g.blocks.push_back({static_cast<uint32_t>(f.number("file", UINT32_MAX)), f.number("begin"),
                         f.number("end"), f.number("first_record"),
-                        static_cast<uint32_t>(f.number("records", UINT32_MAX))});
+                        static_cast<uint32_t>(f.number("records", UINT32_MAX)),
+                        item.contains("content") ? f.number("content") : 0});
     FLUX_RETURN_IF_ERROR(f.status());
   }
   const std::string expected = top.text("hash");
@@ -206,6 +221,9 @@ std::vector<std::string> geometry_differences(const Geometry& before, const Geom
     if (a != b) out.push_back(fmt::format("{} {}, was {}", what, b, a));
   };
   differ("format", before.format, now.format);
+  if (before.pipe != now.pipe)
+    out.push_back(fmt::format("pipe {}, was {}", now.pipe.empty() ? "none" : now.pipe,
+                              before.pipe.empty() ? "none" : before.pipe));
   differ("batch_size", before.batch_size, now.batch_size);
   differ("shuffle_seed", before.shuffle_seed, now.shuffle_seed);
   differ("files:", before.files.size(), now.files.size());
@@ -222,9 +240,9 @@ std::vector<std::string> geometry_differences(const Geometry& before, const Geom
       out.push_back(fmt::format("{}: its content has changed", a.path));
     if (a.records != b.records)
       out.push_back(fmt::format("{}: {} records, was {}", a.path, b.records, a.records));
-    if (a.gzip != b.gzip)
-      out.push_back(fmt::format("{}: {}, was {}", a.path, b.gzip ? "gzip" : "plain text",
-                                a.gzip ? "gzip" : "plain text"));
+    if (a.packing != b.packing)
+      out.push_back(
+          fmt::format("{}: {}, was {}", a.path, packing_name(b.packing), packing_name(a.packing)));
   }
   if (out.empty()) differ("blocks:", before.blocks.size(), now.blocks.size());
   if (out.empty() && before.hash() != now.hash()) out.emplace_back("blocks are cut elsewhere");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "flux/base/status.h"
+#include "flux/data/sources/packing.h"
 
 namespace flux {
 
@@ -22,10 +23,12 @@ struct DataFile {
   std::string path;
   uint64_t bytes = 0;    // size on disk
   uint64_t records = 0;  // lines
-  bool gzip = false;
+  Packing packing = Packing::kPlain;
   // What tells whether a file of the same size is still the same; no part of the geometry's hash.
   uint64_t modified_ns = 0;  // by the file system's clock
   uint64_t content = 0;      // hash of the text, looked at only if the clock says "modified"
+  // Its text can only be read from front to back, so its blocks are leased in order.
+  bool in_order = false;
 };
 
 struct DataBlock {
@@ -34,10 +37,14 @@ struct DataBlock {
   uint64_t end = 0;           // one past the last byte
   uint64_t first_record = 0;  // number of the first record, counted over all files of the pass
   uint32_t records = 0;       // <= batch_size * kBlockBatches
+  // Of text that is unpacked or made: hash_batches() of it (batch_hash.h), so that a text that is
+  // not the same each time is noticed. 0: not known; no part of the geometry's hash.
+  uint64_t content = 0;
 };
 
 struct Geometry {
   std::string format;  // "criteo_tsv"
+  std::string pipe;    // the command that the files go through, as JSON; "": none
   uint32_t batch_size = 0;
   uint64_t shuffle_seed = 0;  // 0: records keep their order
   std::vector<DataFile> files;

@@ -128,6 +128,38 @@ void add_sentence_fields(Section* s) {
       .tried_as({"sample", "threshold"});
 }
 
+void add_pipe_fields(Section* s) {
+  using D = JobDraft;
+  s->value<D>(
+       "pipe", [](D & d) -> auto& { return d.job.data.pipe.command; },
+       "Formats with a record in each line: a program and its arguments (no shell). Each file is "
+       "its "
+       "standard input; what it writes is parsed, and must be the same each time.")
+      .tried_as({"pipe_command", "command", "preprocess"})
+      .defaults_to("none: files are read as they are");
+  s->value<D>(
+       "pipe_timeout", [](D & d) -> auto& { return d.job.data.pipe.timeout_s; },
+       "Seconds that the program of `pipe` may write nothing while it is waited for.")
+      .between(0.01, 86400);
+}
+
+void add_file_fields(Section* section) {
+  using D = JobDraft;
+  Section& s = *section;
+  s.value<D>(
+       "train", [](D & d) -> auto& { return d.train; },
+       "Files to train on, as one pass; globs (*, ?, [..]) are expanded. Relative paths "
+       "start at the current folder. Give this or `passes`.")
+      .not_empty()
+      .tried_as({"files", "path", "paths", "training", "train_files"})
+      .defaults_to("none");
+  s.value<D>(
+       "test", [](D & d) -> auto& { return d.job.test; },
+       "Files to evaluate on after each pass; globs as in `train`.")
+      .tried_as({"eval", "validation", "valid", "test_files"})
+      .defaults_to("none: no evaluation");
+}
+
 Section make_data_section() {
   using D = JobDraft;
   Section s;
@@ -135,6 +167,7 @@ Section make_data_section() {
   s.value<D>(
        "format", [](D & d) -> auto& { return d.job.data.format; }, "Format of the files.")
       .one_of(data_formats());
+  add_pipe_fields(&s);
   static const Section slot = make_slot_section();
   s.list<D>(
        "slots", &slot, [](D & d) -> auto& { return d.job.data.slots; },
@@ -157,7 +190,8 @@ Section make_data_section() {
       "feasign: whether examples have weights (w=); layers use them as the input `weight`.");
   s.value<D>(
       "raw_keys", [](D & d) -> auto& { return d.job.data.raw_keys; },
-      "feasign: keys of the lines are those of the tables, as `flux data convert` writes them; else "
+      "feasign: keys of the lines are those of the tables, as `flux data convert` writes them; "
+      "else "
       "each slot has its own.");
   s.value<D>(
        "group", [](D & d) -> auto& { return d.job.data.group; },
@@ -171,18 +205,7 @@ Section make_data_section() {
        "Features that are computed from those of the lines.")
       .tried_as({"derived", "transforms"})
       .defaults_to("none");
-  s.value<D>(
-       "train", [](D & d) -> auto& { return d.train; },
-       "Files to train on, as one pass; globs (*, ?, [..]) are expanded. Relative paths "
-       "start at the current folder. Give this or `passes`.")
-      .not_empty()
-      .tried_as({"files", "path", "paths", "training", "train_files"})
-      .defaults_to("none");
-  s.value<D>(
-       "test", [](D & d) -> auto& { return d.job.test; },
-       "Files to evaluate on after each pass; globs as in `train`.")
-      .tried_as({"eval", "validation", "valid", "test_files"})
-      .defaults_to("none: no evaluation");
+  add_file_fields(&s);
   s.value<D>(
        "batch", [](D & d) -> auto& { return d.job.data.batch_size; }, "Examples per batch.")
       .between(1, 1'000'000)

@@ -98,8 +98,9 @@ TEST(Overrides, ProblemsNameTheOverride) {
   EXPECT_EQ(
       refused({"epochs=1", "data.batc=5"}),
       "--set data.batc=5: unknown field 'batc', did you mean 'batch'?\n"
-      "    allowed here: format, slots, dense, labels, weights, raw_keys, group, vocabulary, "
-      "negatives, subsample, features, train, test, batch, shuffle, dense_transform, "
+      "    allowed here: format, pipe, pipe_timeout, slots, dense, labels, weights, raw_keys, "
+      "group, "
+      "vocabulary, negatives, subsample, features, train, test, batch, shuffle, dense_transform, "
       "key_per_example");
   EXPECT_EQ(refused({"data.batch=0"}),
             "--set data.batch=0: 'batch' must be an integer from 1 to 1000000, not '0'");

@@ -132,7 +132,8 @@ void add_vocab(CLI::App* data, Arguments* a, int* exit_code) {
 CLI::App* add_data_tool(CLI::App* data, const char* name, const char* sentence, Arguments* a) {
   CLI::App* tool = data->add_subcommand(name, sentence);
   tool->add_option("files", a->data.files, "data files; none: those that the job trains on");
-  tool->add_option("--job", a->data.job, "job file that says how they are read (else: as they look)");
+  tool->add_option("--job", a->data.job,
+                   "job file that says how they are read (else: as they look)");
   tool->add_option("--set", a->data.sets, "change a field of the job: data.batch=500");
   tool->add_option("--threads", a->data.threads, "threads (0: one per core)")
       ->check(CLI::Range(0U, 1024U));

@@ -7,6 +7,8 @@
 #include "flux/base/text.h"
 #include "flux/data/blocks/writer.h"
 #include "flux/data/criteo.h"
+#include "flux/data/parquet/writer.h"
+#include "flux/data/piecewise_file.h"
 #include "flux/data/tools/data_stats.h"
 #include "flux/data/tools/guess_format.h"
 #include "flux/data/tools/record_text.h"
@@ -60,7 +62,9 @@ void criteo_key_text(uint64_t key, std::string* out) {
 
 Status head(const DataArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(Source source, find_source(arguments));
-  source.options.raw_keys = true;
+  // Keys as the file has them.
+  source.options.raw_keys =
+      source.options.format == "feasign" || source.options.format == "parquet";
   FLUX_ASSIGN_OR_RETURN(const WholeData data,
                         WholeData::open(source.files, source.options, source.threads));
   const RecordSchema schema = data.schema();
@@ -117,7 +121,7 @@ Status validate(const DataArguments& arguments) {
 std::string data_section(const RecordSchema& schema, const std::string& format,
                          const std::string& out) {
   std::string text = fmt::format("data:\n  format: {}\n  train: [{}]\n", format, out);
-  if (format == "feasign") text += "  raw_keys: true\n";
+  if (format != "blocks") text += "  raw_keys: true\n";
   const auto list = [&](const char* name, const std::vector<std::string>& names) {
     if (!names.empty()) text += fmt::format("  {}: [{}]\n", name, join(names, ", "));
   };
@@ -139,35 +143,34 @@ Status to_blocks(const WholeData& data, const std::string& path, uint64_t* bytes
   return Status::ok();
 }
 
+Status to_parquet(const WholeData& data, const std::string& path, uint64_t* bytes) {
+  FLUX_ASSIGN_OR_RETURN(const auto writer, ParquetWriter::create(path, data.schema()));
+  FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) { return writer->add(batch); }));
+  FLUX_RETURN_IF_ERROR(writer->finish());
+  *bytes = writer->bytes();
+  return Status::ok();
+}
+
 Status to_feasign(const WholeData& data, const std::string& path, uint64_t* bytes) {
-  const std::string temporary = path + std::string(kTemporarySuffix);
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (file == nullptr) return error(Code::kIo, "{}: cannot be created", temporary);
+  FLUX_ASSIGN_OR_RETURN(const auto file, PiecewiseFile::create(path));
+  PiecePacker packer(file->packing());
   const RecordSchema schema = data.schema();
   std::string text;
-  const auto flush = [&]() -> Status {
-    *bytes += text.size();
-    const bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) -> Status {
     text.clear();
-    return good ? Status::ok() : error(Code::kIo, "{}: cannot be written", temporary);
-  };
-  Status status = data.read([&](const Batch& batch) {
     for (uint32_t i = 0; i < batch.size; ++i) {
       append_record_text(schema, batch, i, nullptr, &text);
       text += '\n';
     }
-    return flush();
-  });
-  if (std::fclose(file) != 0 && status.is_ok())
-    status = error(Code::kIo, "{}: cannot be written", temporary);
-  if (status.is_ok() && std::rename(temporary.c_str(), path.c_str()) != 0)
-    status = error(Code::kIo, "{}: cannot be put in place", path);
-  if (!status.is_ok()) std::remove(temporary.c_str());
-  return status;
+    FLUX_ASSIGN_OR_RETURN(const PiecePacker::Piece piece, packer.pack(text));
+    *bytes += piece.bytes.size();
+    return file->append(piece);
+  }));
+  return file->commit();
 }
 
 Status convert(const DataArguments& arguments) {
-  const std::vector<std::string> targets = {"blocks", "feasign"};
+  const std::vector<std::string> targets = {"blocks", "feasign", "parquet"};
   if (std::find(targets.begin(), targets.end(), arguments.to) == targets.end())
     return invalid("--to {}: allowed: {}{}", arguments.to, join(targets, ", "),
                    did_you_mean(arguments.to, targets));
@@ -177,8 +180,10 @@ Status convert(const DataArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const WholeData data,
                         WholeData::open(source.files, source.options, source.threads));
   uint64_t bytes = 0;
-  FLUX_RETURN_IF_ERROR(arguments.to == "blocks" ? to_blocks(data, arguments.out, &bytes)
-                                                : to_feasign(data, arguments.out, &bytes));
+  const auto write = arguments.to == "blocks"    ? to_blocks
+                     : arguments.to == "parquet" ? to_parquet
+                                                 : to_feasign;
+  FLUX_RETURN_IF_ERROR(write(data, arguments.out, &bytes));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   fmt::print(stderr, "{}: {} records, {}, in {:.1f} s\n", arguments.out,
              with_commas(data.records()), human_bytes(bytes), took.count());

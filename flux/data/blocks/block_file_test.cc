@@ -116,7 +116,8 @@ TEST_F(BlockFiles, GiveWhatTheTextGives) {
       const std::string text = folder_.write("a.txt", made_lines(options, count, keys_max));
       const std::string blocks = convert(text, options, "a.blocks");
       for (const uint32_t epoch : {0U, 3U})
-        expect_same(batches_of(text, options, epoch), batches_of(blocks, as_blocks(options), epoch));
+        expect_same(batches_of(text, options, epoch),
+                    batches_of(blocks, as_blocks(options), epoch));
     }
   }
 }
@@ -131,8 +132,9 @@ TEST_F(BlockFiles, KeysMayHaveValues) {
   expect_same(batches_of(text, options), batches_of(blocks, as_blocks(options)));
   options.slots[0].values = false;
   EXPECT_EQ(open_data(blocks, as_blocks(options)).status().message(),
-            blocks + ": the keys of its records have values, but no slot of the job says values: "
-                     "true");
+            blocks +
+                ": the keys of its records have values, but no slot of the job says values: "
+                "true");
 }
 
 TEST_F(BlockFiles, FeaturesAreComputedFromThem) {

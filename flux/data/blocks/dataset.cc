@@ -27,8 +27,7 @@ class BlockFileDataset final : public Dataset {
       FLUX_ASSIGN_OR_RETURN(reading->file, BlockFile::open(file.path));
       RecordSchema wanted = schema_of(options);
       if (options.key_per_example) wanted.slots = reading->file->schema().slots;
-      FLUX_ASSIGN_OR_RETURN(reading->map,
-                            map_schema(file.path, reading->file->schema(), wanted));
+      FLUX_ASSIGN_OR_RETURN(reading->map, map_schema(file.path, reading->file->schema(), wanted));
       reading->first_record = first;
       first += file.records;
       readings_.push_back(std::move(reading));
@@ -39,8 +38,8 @@ class BlockFileDataset final : public Dataset {
   Result<std::unique_ptr<BlockReader>> open_block(uint32_t index, uint32_t epoch) const override {
     FLUX_CHECK(index < geometry_.blocks.size(), "block {} of {}", index, geometry_.blocks.size());
     const DataBlock& block = geometry_.blocks[index];
-    auto out = std::make_unique<RecordBlock>(readings_[block.file], block, geometry_.batch_size,
-                                             pool_);
+    auto out =
+        std::make_unique<RecordBlock>(readings_[block.file], block, geometry_.batch_size, pool_);
     FLUX_RETURN_IF_ERROR(out->load(block_order(geometry_, index, epoch)));
     return std::unique_ptr<BlockReader>(std::move(out));
   }
@@ -54,7 +53,7 @@ class BlockFileDataset final : public Dataset {
 
 Status cut_block_file(const BlockFile& file, uint32_t number, uint32_t per_block, Geometry* g) {
   const uint64_t first = g->records(), block_records = uint64_t{per_block} * g->batch_size;
-  g->files.push_back({file.path(), file.file().size(), file.records(), false,
+  g->files.push_back({file.path(), file.file().size(), file.records(), Packing::kPlain,
                       static_cast<uint64_t>(file.file().modified_ns()), file.content()});
   for (uint64_t record = 0; record < file.records(); record += block_records) {
     const uint64_t records = std::min(block_records, file.records() - record);

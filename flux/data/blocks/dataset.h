@@ -1,4 +1,5 @@
-// Block files as a Dataset. Internal to data/; see dataset.h there.
+// Block files as a Dataset. Internal to data/; see dataset.h there for threads and failures.
+// Plain functions over checked options.
 #pragma once
 
 #include <atomic>

@@ -53,11 +53,12 @@ RecordBlock::~RecordBlock() {
 }
 
 Status RecordBlock::corrupt(const IndexEntry& chunk, const std::string& what) const {
-  return error(Code::kCorrupt,
-               "{}: the chunk at byte {} (records {} to {}) is damaged: {}; copy the file again, or "
-               "convert it anew",
-               reading_->file->path(), chunk.offset, chunk.first_record + 1,
-               chunk.first_record + chunk.records, what);
+  return error(
+      Code::kCorrupt,
+      "{}: the chunk at byte {} (records {} to {}) is damaged: {}; copy the file again, or "
+      "convert it anew",
+      reading_->file->path(), chunk.offset, chunk.first_record + 1,
+      chunk.first_record + chunk.records, what);
 }
 
 Status RecordBlock::broken(uint32_t record) const {
@@ -240,8 +241,8 @@ Status RecordBlock::read_batch(uint32_t batch, Batch* out) const {
       out->keys[i] = criteo_example_key(block_.first_record + records[i]);
       continue;
     }
-    const bool fits = reading_->map.same_slots ? read_keys(place, i, &at, out)
-                                               : map_keys(place, i, &at, out);
+    const bool fits =
+        reading_->map.same_slots ? read_keys(place, i, &at, out) : map_keys(place, i, &at, out);
     if (!fits) return broken(records[i]);
   }
   if (!out->begin.empty()) out->begin.back() = at;

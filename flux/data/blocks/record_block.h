@@ -73,7 +73,7 @@ class RecordBlock final : public BlockReader {
   const uint32_t fixed_bytes_, key_bytes_, slots_;
   const bool many_keys_, values_;
   Buffer<char> bytes_;
-  std::vector<Place> places_;    // of the records of the block
+  std::vector<Place> places_;  // of the records of the block
   std::vector<uint32_t> order_;
 };
 

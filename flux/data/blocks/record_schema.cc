@@ -46,10 +46,9 @@ uint32_t RecordSchema::fixed_bytes() const {
 }
 
 std::string RecordSchema::to_json() const {
-  const nlohmann::ordered_json json = {{"labels", labels},   {"dense", dense},
-                                       {"slots", slots},     {"weights", weights},
-                                       {"groups", groups},   {"many_keys", many_keys},
-                                       {"values", values}};
+  const nlohmann::ordered_json json = {
+      {"labels", labels}, {"dense", dense},         {"slots", slots},  {"weights", weights},
+      {"groups", groups}, {"many_keys", many_keys}, {"values", values}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -16,8 +16,8 @@ namespace flux {
 
 struct RecordSchema {
   std::vector<std::string> labels, dense, slots;
-  bool weights = false;  // each record has a weight
-  bool groups = false;   // and whose it is (a user, a search)
+  bool weights = false;   // each record has a weight
+  bool groups = false;    // and whose it is (a user, a search)
   bool many_keys = true;  // a slot has any number of keys, else exactly one
   bool values = false;    // each key has a value
 

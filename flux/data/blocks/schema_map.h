@@ -15,7 +15,7 @@
 namespace flux {
 
 struct SchemaMap {
-  bool same_slots = true;  // and so keys can be taken as they are
+  bool same_slots = true;                      // and so keys can be taken as they are
   std::vector<uint32_t> labels, dense, slots;  // for each of the job's: its place in the file's
 };
 

@@ -130,12 +130,13 @@ uint32_t BlockFileWriter::count_bytes() const {
 }
 
 std::string BlockFileWriter::payload(uint32_t count_bytes) const {
-  const size_t records = keys_begin_.size() - 1, slots = schema_.many_keys ? schema_.slots.size() : 0;
+  const size_t records = keys_begin_.size() - 1,
+               slots = schema_.many_keys ? schema_.slots.size() : 0;
   const size_t fixed = schema_.fixed_bytes(), counts = slots * count_bytes;
   std::vector<uint32_t> begins;
   for (size_t r = 0; r <= records; ++r)
-    begins.push_back(static_cast<uint32_t>(r * (fixed + counts) +
-                                           keys_begin_[r] * schema_.key_bytes()));
+    begins.push_back(
+        static_cast<uint32_t>(r * (fixed + counts) + keys_begin_[r] * schema_.key_bytes()));
   std::string out;
   out.reserve(begins.size() * sizeof(uint32_t) + begins.back());
   append(begins.data(), begins.size(), &out);

@@ -44,8 +44,8 @@ class BlockFileWriter {
   int file_;
   uint64_t offset_ = 0, records_ = 0;
   // The chunk under construction.
-  std::string fixed_;                 // of all records, each of schema_.fixed_bytes()
-  std::vector<uint32_t> counts_;      // [records][slots], if slots have many keys
+  std::string fixed_;             // of all records, each of schema_.fixed_bytes()
+  std::vector<uint32_t> counts_;  // [records][slots], if slots have many keys
   std::vector<uint64_t> keys_;
   std::vector<float> values_;         // of each key, if they have them
   std::vector<uint32_t> keys_begin_;  // [records + 1]

@@ -42,7 +42,8 @@ void table_numbers(const char* title, const std::vector<std::string>& names,
                    std::string* out) {
   if (names.empty()) return;
   const size_t w = name_width(names, 8, width);
-  *out += fmt::format("\n{:<{}}  {:>12} {:>12} {:>12}   not 0\n", title, w, "least", "mean", "most");
+  *out +=
+      fmt::format("\n{:<{}}  {:>12} {:>12} {:>12}   not 0\n", title, w, "least", "mean", "most");
   for (size_t i = 0; i < names.size(); ++i) {
     const NumberStats& s = stats[i];
     const auto finite = static_cast<double>(examples - s.not_finite);
@@ -56,9 +57,9 @@ void table_numbers(const char* title, const std::vector<std::string>& names,
 nlohmann::ordered_json number_json(const std::string& name, const NumberStats& s,
                                    uint64_t examples) {
   const auto finite = static_cast<double>(examples - s.not_finite);
-  return {{"name", name},         {"least", s.least},       {"most", s.most},
-          {"mean", finite > 0 ? s.sum / finite : 0.0},       {"not_zero", s.not_zero},
-          {"not_finite", s.not_finite}};
+  return {{"name", name},           {"least", s.least},
+          {"most", s.most},         {"mean", finite > 0 ? s.sum / finite : 0.0},
+          {"not_zero", s.not_zero}, {"not_finite", s.not_finite}};
 }
 
 }  // namespace
@@ -105,7 +106,8 @@ void DataStats::add_keys(const Batch& batch) {
   for (uint32_t i = 0; i < batch.size; ++i)
     for (uint32_t s = 0; s < batch.slots; ++s) {
       const size_t place = size_t{i} * batch.slots + s;
-      const uint32_t begin = batch.begin.empty() ? static_cast<uint32_t>(place) : batch.begin[place];
+      const uint32_t begin =
+          batch.begin.empty() ? static_cast<uint32_t>(place) : batch.begin[place];
       const uint32_t end = batch.begin.empty() ? begin + 1 : batch.begin[place + 1];
       SlotStats& slot = slots_[s];
       slot.examples += end > begin ? 1 : 0;
@@ -135,11 +137,11 @@ std::string DataStats::text(uint32_t width) const {
     out += fmt::format("\n{:<{}}  {:>14} {:>9} {:>6}   examples that have it\n", "slot", w,
                        "different keys", "keys/ex.", "most");
     for (size_t s = 0; s < slots_.size(); ++s)
-      out += fmt::format("{:<{}.{}}  {:>14} {:>9.2f} {:>6}  {:>5.1f} % {}\n", schema_.slots[s], w, w,
-                         with_commas(static_cast<uint64_t>(std::llround(slots_[s].different.count()))),
-                         share(slots_[s].keys, examples_), slots_[s].keys_most,
-                         100 * share(slots_[s].examples, examples_),
-                         bar(share(slots_[s].examples, examples_)));
+      out += fmt::format(
+          "{:<{}.{}}  {:>14} {:>9.2f} {:>6}  {:>5.1f} % {}\n", schema_.slots[s], w, w,
+          with_commas(static_cast<uint64_t>(std::llround(slots_[s].different.count()))),
+          share(slots_[s].keys, examples_), slots_[s].keys_most,
+          100 * share(slots_[s].examples, examples_), bar(share(slots_[s].examples, examples_)));
   }
   table_numbers("dense", schema_.dense, dense_, examples_, width, &out);
   return out;

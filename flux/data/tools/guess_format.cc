@@ -7,8 +7,10 @@
 #include "flux/data/blocks/block_file.h"
 #include "flux/data/criteo.h"
 #include "flux/data/decimal.h"
-#include "flux/data/gzip.h"
 #include "flux/data/line_error.h"
+#include "flux/data/parquet/column_map.h"
+#include "flux/data/parquet/parquet_file.h"
+#include "flux/data/sources/text_stream.h"
 
 namespace flux {
 namespace {
@@ -31,28 +33,21 @@ DataOptions blocks_options(const RecordSchema& schema) {
 
 // The whole lines of the first part of a file; of a single longer line, its first part.
 Result<std::string> first_lines(const ReadFile& file) {
+  FLUX_ASSIGN_OR_RETURN(const Packing packing, find_packing(file));
+  FLUX_ASSIGN_OR_RETURN(const auto stream, open_stream(file, packing));
   std::string text(kLookBytes, '\0');
-  unsigned char magic[2] = {};
-  if (file.size() >= 2) FLUX_RETURN_IF_ERROR(file.read_at(0, magic, 2));
-  if (magic[0] == 0x1f && magic[1] == 0x8b) {
-    GzipStream stream(file, false);
-    FLUX_RETURN_IF_ERROR(stream.start(GzipPoint{}));
-    FLUX_ASSIGN_OR_RETURN(const size_t n, stream.read(text.data(), text.size()));
-    text.resize(n);
-  } else {
-    text.resize(std::min<uint64_t>(text.size(), file.size()));
-    FLUX_RETURN_IF_ERROR(file.read_at(0, text.data(), text.size()));
-  }
+  FLUX_ASSIGN_OR_RETURN(const size_t n, stream->read(text.data(), text.size()));
+  text.resize(n);
   const size_t end = text.rfind('\n');
   if (end != std::string::npos) text.resize(end);
   return text;
 }
 
 struct Seen {
-  bool whole = true;  // only whole numbers below 2^64
+  bool whole = true;    // only whole numbers below 2^64
   bool many = false;    // several in one line
   bool values = false;  // KEY:VALUE
-  uint64_t line = 0;  // where it was last
+  uint64_t line = 0;    // where it was last
 };
 
 // Collects the names of feasign lines; false: a line is none.
@@ -144,11 +139,16 @@ Result<DataOptions> guess_data_options(const std::string& path) {
     FLUX_ASSIGN_OR_RETURN(const auto blocks, BlockFile::open(path));
     return blocks_options(blocks->schema());
   }
+  if (ParquetFile::looks_like_one(file)) {
+    FLUX_ASSIGN_OR_RETURN(const auto parquet, ParquetFile::open(path));
+    FLUX_ASSIGN_OR_RETURN(DataOptions out, guess_parquet_options(path, parquet->columns()));
+    out.raw_keys = parquet->is_own();
+    return out;
+  }
   FLUX_ASSIGN_OR_RETURN(const std::string text, first_lines(file));
   const std::vector<std::string> lines = split(text, '\n');
   if (text.empty()) return invalid("{}: holds no record", path);
-  if (std::count(lines[0].begin(), lines[0].end(), '\t') == kCriteoFields - 1)
-    return DataOptions();
+  if (std::count(lines[0].begin(), lines[0].end(), '\t') == kCriteoFields - 1) return DataOptions();
   FeasignGuess feasign;
   const bool fits = std::all_of(lines.begin(), lines.end(),
                                 [&](const std::string& line) { return feasign.add(line); });

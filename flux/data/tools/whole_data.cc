@@ -58,6 +58,7 @@ Status WholeData::check_block(uint32_t block, std::vector<Status>* bad) const {
   Geometry one = data_->geometry();
   one.blocks = {one.blocks[block]};
   one.batch_size = 1;
+  one.blocks[0].content = 0;  // it was by batches
   DataOptions options = options_;
   options.batch_size = 1;
   FLUX_ASSIGN_OR_RETURN(const auto data, Dataset::open(one, options));

@@ -30,7 +30,8 @@ class WholeData {
   Status check(const std::function<void(const Status& why)>& found) const;
 
  private:
-  WholeData(DataOptions options, unsigned threads) : options_(std::move(options)), threads_(threads) {}
+  WholeData(DataOptions options, unsigned threads)
+      : options_(std::move(options)), threads_(threads) {}
   Status check_block(uint32_t block, std::vector<Status>* bad) const;
 
   DataOptions options_;
