@@ -301,6 +301,7 @@ class Bench:
         if "micro" in parts:
             lines = [line for part in one.micro for line in part.lines]
             one.targets.append(targets.judge_rpc(lines))
+            one.targets += targets.judge_formats(lines)
         one.shares = micro.shares(one.table, micro.gemm_peaks(one.gemm))
         one.warnings += report.doubts([one.table, one.cluster], one.shares)
 

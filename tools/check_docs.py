@@ -5,8 +5,8 @@
 
 Documents are README.md, CONTRIBUTING.md and docs/**/*.md unless named. In each, the fenced blocks
 marked `sh` are run in order, in one scratch folder per document that holds links to examples/,
-models/ and the binary (build/flux, also on the PATH as flux) and, when the binary is there, small
-Criteo-like data in data/criteo. In a block:
+models/, tools/ and the binary (build/flux, also on the PATH as flux) and, when the binary is there,
+small Criteo-like data in data/criteo. In a block:
   - `make TARGET` is not run; the target has to be in the Makefile and `make -n` has to accept it;
   - `--examples N` is cut to EXAMPLES_MAX, which is said in the output;
   - everything else runs with `bash -euo pipefail`, within BLOCK_SECONDS.
@@ -145,7 +145,7 @@ def script_of(block: Block) -> str:
 def make_scratch(scratch: Path, root: Path, flux: Path) -> None:
     (scratch / "build").mkdir()
     (scratch / "build" / "flux").symlink_to(flux)
-    for name in ("examples", "models", "docs"):
+    for name in ("examples", "models", "docs", "tools"):
         if (root / name).exists():
             (scratch / name).symlink_to(root / name)
     if not flux.exists():

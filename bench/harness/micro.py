@@ -11,7 +11,7 @@ from harness import data, process
 from harness.errors import BenchError
 from harness.rows import Table
 
-NAMES = ("parse", "table", "net", "op", "wire", "rpc", "grpc")
+NAMES = ("parse", "formats", "table", "net", "op", "wire", "rpc", "grpc")
 # Multiply-adds of forward and both backward products: 6 per weight of 273-400-400-400-1.
 FLOP_PER_EXAMPLE = 6 * (273 * 400 + 400 * 400 + 400 * 400 + 400)
 PRECISION_OF = {

@@ -24,6 +24,8 @@ CLUSTER_AUC_DELTA = 0.0005
 EMBEDDED_SHARE = 0.85
 SERVER_CPU_SHARE = 1 / 5
 RPC_CPU_RATIO = 3.0
+# MB/s of one core, whatever the examples.
+FORMAT_SPEEDS = (("criteo_tsv", 500), ("multislot", 500), ("feasign", 500), ("blocks", 1500))
 RPC_REQUEST_BYTES, RPC_REPLY_BYTES = 80_000, 440_000  # a pull of 10,000 keys and its rows
 
 MODELS = (("deepfm", "DeepFM"), ("dcn_v2", "DCN-v2"))
@@ -199,3 +201,30 @@ def judge_rpc(lines: Sequence[Line]) -> Target:
         measured="-" if ratio is None else f"{ratio:.2f}x",
         met=None if ratio is None else ratio >= RPC_CPU_RATIO,
     )
+
+
+def format_speed(lines: Sequence[Line], name: str) -> float | None:
+    """MB/s of a format in its slowest row."""
+    found = [
+        float(row["mb_per_s"])
+        for line in lines
+        if line.get("bench") == "formats"
+        for key, row in line.items()
+        if isinstance(row, dict) and key.split()[-1] == name
+    ]
+    return min(found, default=None)
+
+
+def judge_formats(lines: Sequence[Line]) -> list[Target]:
+    result = []
+    for name, least in FORMAT_SPEEDS:
+        speed = format_speed(lines, name)
+        result.append(
+            Target(
+                name=f"{name} to batches, one core",
+                wanted=f">= {least} MB/s",
+                measured="-" if speed is None else f"{speed:.0f} MB/s",
+                met=None if speed is None else speed >= least,
+            )
+        )
+    return result

@@ -94,6 +94,7 @@ json pass_json(const ClosedPass& pass) {
             {"skipped_examples", pass.skipped_examples}};
   if (!pass.skipped_by_phase.empty()) j["skipped_by_phase"] = pass.skipped_by_phase;
   if (pass.batches != 0) j["batches"] = pass.batches;
+  if (pass.bad_records != 0) j["bad_records"] = pass.bad_records;
   return j;
 }
 ClosedPass pass_from(const json& j) {
@@ -103,6 +104,7 @@ ClosedPass pass_from(const json& j) {
   if (j.contains("skipped_by_phase"))
     pass.skipped_by_phase = j.at("skipped_by_phase").get<std::vector<uint64_t>>();
   if (j.contains("batches")) pass.batches = j.at("batches").get<uint64_t>();
+  if (j.contains("bad_records")) pass.bad_records = j.at("bad_records").get<uint64_t>();
   return pass;
 }
 

@@ -26,6 +26,7 @@ struct ClosedPass {
   uint64_t skipped_examples = 0;
   std::vector<uint64_t> skipped_by_phase = {};  // of a job with several
   uint64_t batches = 0;                         // in its data; 0: an older flux closed it
+  uint64_t bad_records = 0;                     // of its data that were set aside, beside `records`
 
   size_t phases() const { return skipped_by_phase.empty() ? 1 : skipped_by_phase.size(); }
   bool operator==(const ClosedPass&) const = default;

@@ -95,13 +95,6 @@ void JobMaster::State::ask_answered(const std::shared_ptr<Ask>& ask, uint64_t gr
   if (!passes) return ask_over(ask, why);
   // A server that does not know the job was started anew: that is not the end of the job.
   if (!ask->again) return ask_over(ask, Status(Code::kUnavailable, why.message()));
-  // It is there, but does not take itself for the primary: a new epoch tells it.
-  constexpr uint32_t kRefusedMax = 5;
-  if (ask->tries >= kRefusedMax && !servers_[asked.server].gone) {
-    for (const ShardId s : asked.shards)
-      if (places_->place(s).primary == asked.server) places_->renew(s);
-    pump_places();
-  }
   ask->last = why;
   ask->todo.insert(asked.shards.begin(), asked.shards.end());
   // A primary that keeps refusing what it should serve has stepped down: it heard of an epoch that

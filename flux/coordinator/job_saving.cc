@@ -116,6 +116,7 @@ void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t po
     base.closed.push_back(
         {pass_name, geometry_->records(), plan_.schedule.sections(), geometry_->hash(), 0});
     base.closed.back().batches = geometry_->batches();
+    base.closed.back().bad_records = geometry_->bad_records();
   } else {
     base.geometry = geometry_->hash();
     base.open_pass = pass_name;

@@ -3,13 +3,6 @@
 namespace flux {
 namespace {
 
-// Number within its file of a block's first record, from 1.
-uint64_t first_in_file(const Geometry& geometry, const DataBlock& block) {
-  uint64_t before = 0;
-  for (uint32_t f = 0; f < block.file; ++f) before += geometry.files[f].records;
-  return block.first_record - before + 1;
-}
-
 bool has_batch(const Geometry& geometry, uint32_t block, uint32_t batch) {
   return block < geometry.blocks.size() && geometry.batch_size > 0 &&
          geometry.blocks[block].file < geometry.files.size() && batch < geometry.batches_in(block);
@@ -29,16 +22,17 @@ std::string describe_batch(const Geometry& geometry, uint32_t block, uint32_t ba
     return fmt::format("batch {} of block {}, which the data does not have", batch, block);
   const DataBlock& in = geometry.blocks[block];
   const DataFile& file = geometry.files[in.file];
-  const uint64_t first = first_in_file(geometry, in);
-  const uint64_t last = first + in.records - 1;
+  const uint64_t first = in.lines_before + 1;
+  const uint64_t last = first + in.lines() - 1;
   const uint32_t n = geometry.batch_records(block, batch);
   const uint64_t begin = first + uint64_t{batch} * geometry.batch_size;
+  const std::string how =
+      geometry.shuffle_seed == 0 ? "" : fmt::format(", shuffled for epoch {}", epoch);
   std::string records = fmt::format("records {} to {}", begin, begin + n - 1);
-  if (n < in.records)
-    records =
-        geometry.shuffle_seed == 0
-            ? fmt::format("{} of {} to {}", records, first, last)
-            : fmt::format("{} records of {} to {}, shuffled for epoch {}", n, first, last, epoch);
+  if (n < in.lines())
+    records = geometry.shuffle_seed == 0 && in.bad.empty()
+                  ? fmt::format("{} of {} to {}", records, first, last)
+                  : fmt::format("{} records of {} to {}{}", n, first, last, how);
   return place_text(file.path, file.packing != Packing::kPlain, {in.begin, in.end}, records);
 }
 
@@ -46,7 +40,7 @@ std::vector<uint64_t> records_of_batch(const Geometry& geometry, uint32_t block,
                                        uint32_t epoch) {
   std::vector<uint64_t> out;
   if (!has_batch(geometry, block, batch)) return out;
-  const uint64_t first = first_in_file(geometry, geometry.blocks[block]);
+  const uint64_t first = geometry.blocks[block].lines_before + 1;
   const std::vector<uint32_t> order = block_order(geometry, block, epoch);
   const size_t begin = size_t{batch} * geometry.batch_size;
   for (size_t i = begin; i < begin + geometry.batch_records(block, batch); ++i)

@@ -130,6 +130,7 @@ TEST(BatchPlace, Texts) {
   g.batch_size = 10;
   g.files = {{"a.tsv", 500, 45, Packing::kPlain}, {"b.tsv.gz", 70, 15, Packing::kGzip}};
   g.blocks = {{0, 0, 200, 0, 20}, {0, 200, 400, 20, 20}, {0, 400, 500, 40, 5}, {1, 0, 90, 45, 15}};
+  number_lines(&g);
   EXPECT_EQ(describe_batch(g, 1, 0), "a.tsv:200..400 (records 21 to 30 of 21 to 40)");
   EXPECT_EQ(describe_batch(g, 1, 1), "a.tsv:200..400 (records 31 to 40 of 21 to 40)");
   EXPECT_EQ(describe_batch(g, 2, 0), "a.tsv:400..500 (records 41 to 45)");

@@ -17,7 +17,6 @@ class BlockFormat {
 };
 
 std::unique_ptr<const BlockFormat> criteo_format(const DataOptions& options);
-std::unique_ptr<const BlockFormat> feasign_format(const DataOptions& options);
 // Loads the vocabulary; fails as that does.
 Result<std::unique_ptr<const BlockFormat>> sentence_format(const DataOptions& options);
 

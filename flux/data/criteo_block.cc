@@ -13,6 +13,8 @@ namespace {
 static_assert(TextBlock::kSlack >= kCriteoSlack);
 
 struct Reading {
+  explicit Reading(const DataOptions& options)
+      : features(options), key_per_example(options.key_per_example) {}
   FeaturePlan features;
   bool key_per_example = false;
 };
@@ -72,7 +74,7 @@ class CriteoBlock final : public TextBlock {
 class CriteoFormat final : public BlockFormat {
  public:
   explicit CriteoFormat(const DataOptions& options)
-      : reading_(std::make_shared<const Reading>(FeaturePlan(options), options.key_per_example)) {}
+      : reading_(std::make_shared<const Reading>(options)) {}
   std::unique_ptr<TextBlock> make(TextBlockPlace place,
                                   std::shared_ptr<BufferPool> pool) const override {
     return std::make_unique<CriteoBlock>(reading_, std::move(place), std::move(pool));

@@ -10,7 +10,6 @@
 
 #include "flux/base/hash.h"
 #include "flux/base/random.h"
-#include "flux/data/criteo_truth.h"
 #include "flux/data/logit_ranks.h"
 #include "flux/data/ordered_chunks.h"
 #include "flux/data/piecewise_file.h"
@@ -24,14 +23,18 @@ constexpr uint32_t kSlots = CriteoTruth::kSlots;
 // Longest line: the exponential of a 53-bit uniform is below 37, printed in 7 characters.
 constexpr size_t kLineMax = 1 + kDense * 8 + kSlots * 9 + 1;
 
-// Which ids of each slot occurred.
+// Which ids of each slot occurred. At one moment a place has two holders at most, of lives that
+// follow each other.
 class SeenIds {
  public:
   SeenIds() {
     for (uint32_t s = 0; s < kSlots; ++s)
-      slots_[s].resize((CriteoTruth::kCardinality[s] + 63) / 64);
+      slots_[s].resize((2 * CriteoTruth::kCardinality[s] + 63) / 64);
   }
-  void add(uint32_t slot, uint32_t id) { slots_[slot][id / 64] |= uint64_t{1} << (id % 64); }
+  void add(uint32_t slot, const CriteoTruth::Id& id) {
+    const uint32_t bit = 2 * id.place + id.life % 2;
+    slots_[slot][bit / 64] |= uint64_t{1} << (bit % 64);
+  }
   void merge(const SeenIds& other) {
     for (uint32_t s = 0; s < kSlots; ++s)
       for (size_t i = 0; i < slots_[s].size(); ++i) slots_[s][i] |= other.slots_[s][i];
@@ -89,18 +92,13 @@ class ChunkMaker {
   char* make_line(Random* random, char* out) {
     std::array<uint32_t, kDense> printed;
     std::array<double, kDense> dense;
-    std::array<uint32_t, kSlots> ids;
+    CriteoTruth::Ids ids;
     for (uint32_t d = 0; d < kDense; ++d) {
       // The truth sees the value as it is printed, so that a reader can recompute the logit.
       printed[d] = static_cast<uint32_t>(random->exponential() * 10'000.0 + 0.5);
       dense[d] = printed[d] / 10'000.0;
     }
-    static_assert(kSlots % 2 == 0);
-    for (uint32_t s = 0; s < kSlots; s += 2) {
-      const uint64_t draw = random->next();
-      ids[s] = truth_.sample(s, static_cast<uint32_t>(draw >> 32));
-      ids[s + 1] = truth_.sample(s + 1, static_cast<uint32_t>(draw));
-    }
+    truth_.draw(random, &ids);
     const double logit = truth_.logit(dense, ids);
     const bool label = random->chance(1.0 / (1.0 + std::exp(-logit)));
     positives += label;
@@ -113,7 +111,7 @@ class ChunkMaker {
     for (uint32_t s = 0; s < kSlots; ++s) {
       seen.add(s, ids[s]);
       *out++ = '\t';
-      out = put_hex(CriteoTruth::token(s, ids[s]), out);
+      out = put_hex(CriteoTruth::token(s, ids[s].place, ids[s].life), out);
     }
     *out++ = '\n';
     return out;
@@ -129,10 +127,16 @@ class ChunkMaker {
 Result<CriteoGenReport> generate_criteo(const CriteoGenOptions& options, const std::string& path,
                                         unsigned threads,
                                         const std::function<void(uint64_t)>& progress) {
+  const CriteoTruth truth(options.truth_seed);
+  return generate_criteo(truth, options, path, threads, progress);
+}
+
+Result<CriteoGenReport> generate_criteo(const CriteoTruth& truth, const CriteoGenOptions& options,
+                                        const std::string& path, unsigned threads,
+                                        const std::function<void(uint64_t)>& progress) {
   if (options.examples == 0)
     return invalid("{}: 0 examples were asked for; ask for at least 1", path);
   FLUX_ASSIGN_OR_RETURN(const auto file, PiecewiseFile::create(path));
-  const CriteoTruth truth(options.truth_seed);
   const uint64_t chunks = (options.examples - 1) / kChunk + 1;
   std::vector<std::unique_ptr<ChunkMaker>> makers;
   std::vector<MakeChunk> make;

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "flux/base/status.h"
+#include "flux/data/criteo_truth.h"
 
 namespace flux {
 
@@ -36,6 +37,10 @@ struct CriteoGenReport {
 // written so far, from one thread at a time, in increasing order.
 Result<CriteoGenReport> generate_criteo(const CriteoGenOptions& options, const std::string& path,
                                         unsigned threads,
+                                        const std::function<void(uint64_t)>& progress);
+// Draws from a truth that the caller has, at its moment; the truth seed of the options is not used.
+Result<CriteoGenReport> generate_criteo(const CriteoTruth& truth, const CriteoGenOptions& options,
+                                        const std::string& path, unsigned threads,
                                         const std::function<void(uint64_t)>& progress);
 
 }  // namespace flux

@@ -171,12 +171,12 @@ TEST_F(CriteoGen, OracleAucMatchesPairsCountedFromTheText) {
   for (const std::string& line : lines_of(content("a.tsv"))) {
     const auto fields = split(line, '\t');
     std::array<double, CriteoTruth::kDense> dense{};
-    std::array<uint32_t, CriteoTruth::kSlots> ids{};
+    CriteoTruth::Ids ids;
     for (uint32_t d = 0; d < dense.size(); ++d) dense[d] = std::stod(fields[1 + d]);
     for (uint32_t s = 0; s < ids.size(); ++s) {
       const auto found = id_of[s].find(fields[14 + s]);
       ASSERT_NE(found, id_of[s].end()) << "slot " << s << ": " << fields[14 + s];
-      ids[s] = found->second;
+      ids[s] = {found->second, 0};
     }
     logits[fields[0] == "1"].push_back(truth.logit(dense, ids));
   }

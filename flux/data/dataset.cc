@@ -6,6 +6,8 @@
 #include "flux/data/format.h"
 #include "flux/data/options.h"
 #include "flux/data/sources/text_file.h"
+#include "flux/data/text/csv.h"
+#include "flux/data/tools/global_shuffle.h"
 #include "flux/storage/read_file.h"
 
 namespace flux {
@@ -17,14 +19,9 @@ class TextDataset final : public Dataset {
               std::unique_ptr<const BlockFormat> format)
       : geometry_(std::move(geometry)),
         features_(features_of(options)),
+        header_lines_(header_lines_of(options)),
         format_(std::move(format)),
-        texts_(geometry_, options.pipe) {
-    uint64_t first = 0;
-    for (const DataFile& file : geometry_.files) {
-      first_record_.push_back(first);
-      first += file.records;
-    }
-  }
+        texts_(geometry_, options.pipe) {}
   const Geometry& geometry() const override { return geometry_; }
   const Features& features() const override { return features_; }
   Result<std::unique_ptr<BlockReader>> open_block(uint32_t index, uint32_t epoch) const override;
@@ -32,9 +29,9 @@ class TextDataset final : public Dataset {
  private:
   const Geometry geometry_;
   const Features features_;
+  const uint64_t header_lines_;
   const std::unique_ptr<const BlockFormat> format_;
   const TextFiles texts_;
-  std::vector<uint64_t> first_record_;  // of each file
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
 };
 
@@ -42,7 +39,7 @@ Result<std::unique_ptr<BlockReader>> TextDataset::open_block(uint32_t index, uin
   FLUX_CHECK(index < geometry_.blocks.size(), "block {} of {}", index, geometry_.blocks.size());
   const DataBlock& block = geometry_.blocks[index];
   const DataFile& file = geometry_.files[block.file];
-  const uint64_t first_line = block.first_record - first_record_[block.file] + 1;
+  const uint64_t first_line = block.lines_before + 1 + header_lines_;
   const bool packed = file.packing != Packing::kPlain;
   auto out =
       format_->make({block, geometry_.batch_size, file.path, packed, first_line, epoch}, pool_);
@@ -56,6 +53,8 @@ Result<std::unique_ptr<BlockReader>> TextDataset::open_block(uint32_t index, uin
 Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
                                                const DataOptions& options) {
   FLUX_RETURN_IF_ERROR(check_data_options(options));
+  if (options.global_shuffle && geometry.format == "blocks" && options.format != "blocks")
+    return open(geometry, shuffled_options(options));
   Geometry now = geometry;
   now.format = options.format;
   now.pipe = pipe_text(options.pipe);
@@ -82,7 +81,10 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
       return error(Code::kCorrupt, "geometry: a block of {}", human_bytes(block.end - block.begin));
   const DataFormat* kind = find_format(options.format);
   if (kind->open != nullptr) return kind->open(geometry, options);
-  FLUX_ASSIGN_OR_RETURN(auto format, kind->lines(options));
+  std::vector<std::string> paths;
+  for (const DataFile& file : geometry.files) paths.push_back(file.path);
+  FLUX_ASSIGN_OR_RETURN(const DataOptions known, with_csv_header(paths, options));
+  FLUX_ASSIGN_OR_RETURN(auto format, kind->lines(known));
   return std::unique_ptr<Dataset>(
       std::make_unique<TextDataset>(geometry, options, std::move(format)));
 }

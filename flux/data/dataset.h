@@ -48,11 +48,27 @@ struct FeatureOptions {
   double mean = 0, deviation = 1;  // normalise
 };
 
+// How the lines of csv files are cut.
+struct CsvOptions {
+  bool header = true;                       // the first line of each file names the columns
+  std::string separator = ",";              // a character, or "tab"
+  std::string quote = "\"";                 // a character; "": cells are never quoted
+  std::string list = "|";                   // a character between the keys in a cell of a slot
+  std::vector<std::string> missing = {""};  // cells that say nothing
+  std::vector<std::string> ignore;  // columns that are not read; "*": all that are not declared
+  // Columns that are no feature.
+  std::string weight = "weight", id = "id", sid = "sid";
+};
+
 struct DataOptions {
   std::string format = "criteo_tsv";  // one of data_formats()
   PipeOptions pipe;                   // of formats with a record in each line
   uint32_t batch_size = 1000;
   bool shuffle = true;
+  // Before a pass its records are put into an order of all of them, as a block file in the job's
+  // output (tools/global_shuffle.h).
+  bool global_shuffle = false;
+  uint64_t shuffle_memory_mb = 256;
   uint64_t seed = 1;
   std::string dense_transform = "log1p";  // log1p: log(1 + max(x, 0)) | none
   // Replaces the sparse features of every example by one key, its record number in the pass: the
@@ -63,7 +79,13 @@ struct DataOptions {
   std::vector<std::string> dense;               // names of numbers
   std::vector<std::string> labels = {"label"};  // in the order of the line
   bool weights = false;                         // examples have a weight
-  bool raw_keys = false;  // keys of the lines are those of tables: all slots share one key space
+  bool raw_keys = false;     // keys of the lines are those of tables: all slots share one key space
+  bool one_key = false;      // every slot has exactly one key
+  uint64_t bad_records = 0;  // of a pass that may be set aside (bad_records.h)
+  // What stands where in a line, of formats that go by place (text/columns.h); empty: the default.
+  std::vector<std::string> columns;
+  bool minus_one_is_zero = false;  // labels of -1 and 1 are the classes 0 and 1
+  CsvOptions csv;
   std::vector<FeatureOptions> features;  // computed from those above
   // Slots and features that a model does not see: what others are computed from.
   std::vector<std::string> hidden;

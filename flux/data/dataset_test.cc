@@ -400,11 +400,12 @@ TEST(DatasetErrors, OptionsAreChecked) {
     change(options);
     return Dataset::scan({&path, 1}, options, 1).status().message();
   };
-  EXPECT_EQ(message([](DataOptions& o) { o.format = "criteo_tvs"; }),
-            "data format 'criteo_tvs' is not known; allowed: criteo_tsv, feasign, sentences, "
-            "blocks, parquet, "
-            "did you mean "
-            "'criteo_tsv'?");
+  EXPECT_EQ(
+      message([](DataOptions& o) { o.format = "criteo_tvs"; }),
+      "data format 'criteo_tvs' is not known; allowed: criteo_tsv, feasign, multislot, libsvm, "
+      "libffm, vw, csv, sentences, blocks, parquet, "
+      "did you mean "
+      "'criteo_tsv'?");
   EXPECT_EQ(message([](DataOptions& o) { o.dense_transform = "sqrt"; }),
             "dense_transform 'sqrt' is not known; allowed: log1p, none");
   EXPECT_EQ(message([](DataOptions& o) { o.batch_size = 0; }),

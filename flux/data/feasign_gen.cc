@@ -53,7 +53,7 @@ class LineMaker {
     example_.features.clear();
     truth_.draw(random, &example_);
     for (size_t l = 0; l < example_.logits.size(); ++l) {
-      const double logit = example_.logits[l];
+      const double logit = example_.logits[l] + options_.moment.lift;
       const bool label = random->chance(1.0 / (1.0 + std::exp(-logit)));
       ranks_[l].add(logit, label);
       positives_[l] += label ? 1 : 0;
@@ -79,7 +79,8 @@ Result<FeasignGenReport> generate_feasign(const FeasignGenOptions& options, cons
                                           const std::function<void(uint64_t)>& progress) {
   if (options.examples == 0)
     return invalid("{}: 0 examples were asked for; ask for at least 1", path);
-  FLUX_ASSIGN_OR_RETURN(const auto truth, make_truth(options.kind, options.truth_seed));
+  FLUX_ASSIGN_OR_RETURN(const auto truth,
+                        make_truth(options.kind, options.truth_seed, options.moment));
   FLUX_ASSIGN_OR_RETURN(const auto file, PiecewiseFile::create(path));
   const uint64_t chunks = (options.examples - 1) / kChunk + 1;
   std::vector<std::unique_ptr<LineMaker>> makers;

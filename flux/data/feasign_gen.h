@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "flux/base/status.h"
+#include "flux/data/truth_moment.h"
 
 namespace flux {
 
@@ -18,6 +19,7 @@ struct FeasignGenOptions {
   uint64_t examples = 0;        // lines to write, at least 1
   uint64_t seed = 1;            // which examples
   uint64_t truth_seed = 12345;  // which hidden model
+  TruthMoment moment = {};      // what has become of it
 };
 
 struct FeasignGenReport {

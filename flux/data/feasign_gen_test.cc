@@ -5,9 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "flux/data/feasign_line.h"
 #include "flux/data/made_truth.h"
 #include "flux/data/test_files.h"
+#include "flux/data/text/feasign.h"
+#include "flux/data/text/test_lines.h"
 
 namespace flux {
 namespace {
@@ -45,12 +46,12 @@ TEST(FeasignGen, EveryKindReadsBackAndHasAKnownTruth) {
     const auto truth = make_truth(kind, 7);
     ASSERT_TRUE(truth.is_ok());
     const FeasignParser parser(declared(*truth.value()));
-    FeasignRecord record;
+    LineRecord record;
     std::vector<uint64_t> positives(made.value().labels.size());
     uint64_t lines = 0;
     std::istringstream text(text_of(path));
     for (std::string line; std::getline(text, line); ++lines) {
-      const auto wrong = parser.parse(line, &record);
+      const auto wrong = parser.parse(PaddedLine(line).view(), &record);
       ASSERT_FALSE(wrong) << kind << " line " << lines + 1 << ": " << wrong->what;
       for (size_t l = 0; l < positives.size(); ++l) positives[l] += record.labels[l] > 0 ? 1 : 0;
     }

@@ -1,6 +1,7 @@
 #include "flux/data/geometry.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -48,6 +49,14 @@ class Fields {
     if (field == nullptr || !field->is_array()) return miss(name), kEmpty;
     return *field;
   }
+  std::vector<uint32_t> numbers(const char* name) {
+    std::vector<uint32_t> out;
+    for (const Json& item : list(name)) {
+      if (!item.is_number_unsigned() || item.get<uint64_t>() > UINT32_MAX) return miss(name), out;
+      out.push_back(item.get<uint32_t>());
+    }
+    return out;
+  }
   Status status() const {
     return missed_.empty() ? Status::ok() : corrupt("field '" + missed_ + "' is absent or wrong");
   }
@@ -65,6 +74,12 @@ class Fields {
   std::string missed_;
 };
 
+bool bad_lines_fit(const DataBlock& block) {
+  return std::adjacent_find(block.bad.begin(), block.bad.end(), std::greater_equal<>()) ==
+             block.bad.end() &&
+         (block.bad.empty() || block.bad.back() < block.lines());
+}
+
 Status check_blocks(const Geometry& g) {
   if (g.batch_size == 0) return corrupt("batch_size is 0");
   std::vector<uint64_t> records(g.files.size(), 0);
@@ -75,7 +90,7 @@ Status check_blocks(const Geometry& g) {
   for (const DataBlock& b : g.blocks) {
     const bool ordered = b.file >= file && b.file < g.files.size() && b.first_record == next;
     if (!ordered || b.begin < begin[b.file] || b.end <= b.begin || b.records == 0 ||
-        b.records > uint64_t{g.batch_size} * kBlockBatches)
+        b.records > uint64_t{g.batch_size} * kBlockBatches || !bad_lines_fit(b))
       return corrupt(fmt::format("block {} does not follow the one before", &b - g.blocks.data()));
     file = b.file;
     next += b.records;
@@ -91,6 +106,14 @@ Status check_blocks(const Geometry& g) {
 
 }  // namespace
 
+void number_lines(Geometry* g) {
+  std::vector<uint64_t> lines(g->files.size(), 0);
+  for (DataBlock& block : g->blocks) {
+    block.lines_before = lines[block.file];
+    lines[block.file] += block.lines();
+  }
+}
+
 uint32_t block_batches(uint64_t records, uint32_t batch_size) {
   const uint64_t batches = records / batch_size + (records % batch_size != 0);
   return static_cast<uint32_t>(std::clamp<uint64_t>(batches / kBlocksWanted, 1, kBlockBatches));
@@ -99,6 +122,17 @@ uint32_t block_batches(uint64_t records, uint32_t batch_size) {
 uint64_t Geometry::records() const {
   uint64_t sum = 0;
   for (const DataFile& file : files) sum += file.records;
+  return sum;
+}
+
+uint64_t DataBlock::number_in_pass(uint32_t line) const {
+  const auto before = std::lower_bound(bad.begin(), bad.end(), line) - bad.begin();
+  return first_record + line - static_cast<uint64_t>(before);
+}
+
+uint64_t Geometry::bad_records() const {
+  uint64_t sum = bad_before;
+  for (const DataBlock& block : blocks) sum += block.bad.size();
   return sum;
 }
 
@@ -138,7 +172,11 @@ uint64_t Geometry::hash() const {
     out.put(b.end);
     out.put(b.first_record);
     out.put(b.records);
+    if (b.bad.empty()) continue;
+    out.put<uint64_t>(b.bad.size());
+    for (const uint32_t line : b.bad) out.put(line);
   }
+  if (bad_before != 0) out.put(bad_before);
   return hash_bytes(out.str());
 }
 
@@ -150,6 +188,7 @@ std::string Geometry::to_json() const {
   if (!pipe.empty()) root["pipe"] = pipe;
   root["batch_size"] = batch_size;
   root["shuffle_seed"] = shuffle_seed;
+  if (bad_before != 0) root["bad_before"] = bad_before;
   root["files"] = Json::array();
   for (const DataFile& file : files) {
     root["files"].push_back({{"path", file.path},
@@ -170,6 +209,7 @@ std::string Geometry::to_json() const {
                               {"first_record", b.first_record},
                               {"records", b.records}});
     if (b.content != 0) root["blocks"].back()["content"] = b.content;
+    if (!b.bad.empty()) root["blocks"].back()["bad"] = b.bad;
   }
   return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -187,6 +227,7 @@ Result<Geometry> Geometry::from_json(std::string_view text) {
   if (root.contains("pipe")) g.pipe = top.text("pipe");
   g.batch_size = static_cast<uint32_t>(top.number("batch_size", UINT32_MAX));
   g.shuffle_seed = top.number("shuffle_seed");
+  if (root.contains("bad_before")) g.bad_before = top.number("bad_before");
   for (const Json& item : top.list("files")) {
     Fields f(item);
     const Packing packing =
@@ -202,13 +243,15 @@ Result<Geometry> Geometry::from_json(std::string_view text) {
     Fields f(item);
     g.blocks.push_back({static_cast<uint32_t>(f.number("file", UINT32_MAX)), f.number("begin"),
                         f.number("end"), f.number("first_record"),
-                        static_cast<uint32_t>(f.number("records", UINT32_MAX)),
-                        item.contains("content") ? f.number("content") : 0});
+                        static_cast<uint32_t>(f.number("records", UINT32_MAX))});
+    if (item.contains("bad")) g.blocks.back().bad = f.numbers("bad");
+    if (item.contains("content")) g.blocks.back().content = f.number("content");
     FLUX_RETURN_IF_ERROR(f.status());
   }
   const std::string expected = top.text("hash");
   FLUX_RETURN_IF_ERROR(top.status());
   FLUX_RETURN_IF_ERROR(check_blocks(g));
+  number_lines(&g);
   const std::string found = fmt::format("{:016x}", g.hash());
   if (found != expected)
     return corrupt(fmt::format("its hash is {}, but {} is written in it", found, expected));
@@ -250,8 +293,13 @@ std::vector<std::string> geometry_differences(const Geometry& before, const Geom
 }
 
 std::vector<uint32_t> block_order(const Geometry& geometry, uint32_t block, uint32_t epoch) {
-  std::vector<uint32_t> order(geometry.blocks[block].records);
+  const DataBlock& in = geometry.blocks[block];
+  std::vector<uint32_t> order(in.lines());
   std::iota(order.begin(), order.end(), 0);
+  if (!in.bad.empty())
+    std::erase_if(order, [&](uint32_t line) {
+      return std::binary_search(in.bad.begin(), in.bad.end(), line);
+    });
   if (geometry.shuffle_seed == 0) return order;
   Random random(hash_pair(hash_pair(geometry.shuffle_seed, epoch), block));
   for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);

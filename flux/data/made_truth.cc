@@ -12,7 +12,7 @@ namespace {
 struct Kind {
   const char* name;
   const char* doc;
-  std::unique_ptr<const MadeTruth> (*make)(uint64_t seed);
+  std::unique_ptr<const MadeTruth> (*make)(uint64_t seed, const TruthMoment& moment);
 };
 
 constexpr std::array<Kind, 7> kKinds = {{
@@ -39,9 +39,10 @@ const std::vector<std::string>& made_truth_kinds() {
   return names;
 }
 
-Result<std::unique_ptr<const MadeTruth>> make_truth(const std::string& kind, uint64_t seed) {
+Result<std::unique_ptr<const MadeTruth>> make_truth(const std::string& kind, uint64_t seed,
+                                                    const TruthMoment& moment) {
   for (const Kind& known : kKinds)
-    if (kind == known.name) return known.make(seed);
+    if (kind == known.name) return known.make(seed, moment);
   return invalid("no data of kind '{}' can be made{}; kinds: {}", kind,
                  did_you_mean(kind, made_truth_kinds()), join(made_truth_kinds(), ", "));
 }

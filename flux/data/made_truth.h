@@ -1,7 +1,8 @@
 // MadeTruth: a hidden model from which feasign lines are drawn, so that what a model can reach is
 // known beforehand. Each kind rewards one structure of models; one file each in data/truths/.
 //
-// Threads: immutable; each thread has its own Random. The same truth seed gives the same truth.
+// Threads: immutable; each thread has its own Random. The same truth seed and moment give the same
+// truth.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "flux/base/random.h"
 #include "flux/base/status.h"
+#include "flux/data/truth_moment.h"
 
 namespace flux {
 
@@ -32,8 +34,9 @@ class MadeTruth {
 
 // Their names, sorted: "bends", "crosses", ...
 const std::vector<std::string>& made_truth_kinds();
-// kInvalid for an unknown kind.
-Result<std::unique_ptr<const MadeTruth>> make_truth(const std::string& kind, uint64_t seed);
+// kInvalid for an unknown kind. The moment's lift is no part of the truth's logits.
+Result<std::unique_ptr<const MadeTruth>> make_truth(const std::string& kind, uint64_t seed,
+                                                    const TruthMoment& moment = {});
 
 // One sentence for people about a kind.
 std::string made_truth_doc(const std::string& kind);

@@ -47,6 +47,13 @@ Status check_data_options(const DataOptions& options) {
                    kBatchSizeMax);
   FLUX_RETURN_IF_ERROR(check_pipe(options, *format));
   FLUX_RETURN_IF_ERROR(format->check(options));
+  if (options.global_shuffle && (options.format == "sentences" || !options.slices.empty()))
+    return invalid("data.global_shuffle does not go with {}",
+                   options.format == "sentences" ? "format sentences" : "metrics.slices");
+  if (options.bad_records > 0 && format->lines == nullptr)
+    return invalid(
+        "data.bad_records is for formats of lines; a record of {} has no line to set aside",
+        options.format);
   const std::vector<FeatureMistake> mistakes = feature_mistakes(options);
   if (!mistakes.empty())
     return invalid("data.features: feature '{}': {}", options.features[mistakes[0].feature].name,
@@ -76,7 +83,7 @@ Features features_of(const DataOptions& options) {
   Features out;
   out.labels = options.labels;
   out.weights = options.weights;
-  out.many_keys = options.format != "criteo_tsv" && !options.key_per_example;
+  out.many_keys = options.format != "criteo_tsv" && !options.one_key && !options.key_per_example;
   if (options.format == "sentences") out.labels.clear();
   out.dense = static_cast<uint32_t>(raw_numbers(options).size());
   std::vector<std::string> names = raw_slots(options);
@@ -96,6 +103,10 @@ Features features_of(const DataOptions& options) {
   }
   out.slots = static_cast<uint32_t>(out.slot_names.size());
   return out;
+}
+
+uint32_t header_lines_of(const DataOptions& options) {
+  return options.format == "csv" && options.csv.header ? 1 : 0;
 }
 
 uint64_t shuffle_seed_of(const DataOptions& options) {

@@ -19,6 +19,7 @@
 #include "flux/data/sources/batch_hash.h"
 #include "flux/data/sources/text_file.h"
 #include "flux/data/sources/text_stream.h"
+#include "flux/data/text/csv.h"
 #include "flux/storage/read_file.h"
 
 namespace flux {
@@ -56,6 +57,7 @@ class LineCounter {
           "{}:{}:1: line is longer than {} bytes; is this text with a record in each "
           "line?",
           path, newlines_ + 1, kCriteoLineBytesMax);
+    if (newlines_ == 0 && chunk.newlines > 0) first_line_bytes_ = bytes_ + chunk.first + 1;
     if (chunk.newlines > 0) line_begin_ = bytes_ + chunk.last + 1;
     newlines_ += chunk.newlines;
     bytes_ += size;
@@ -65,6 +67,8 @@ class LineCounter {
   uint64_t newlines() const { return newlines_; }
   uint64_t bytes() const { return bytes_; }
   uint64_t content() const { return content_; }
+  // With its newline.
+  uint64_t first_line_bytes() const { return newlines_ > 0 ? first_line_bytes_ : bytes_; }
   // A last line without newline is a record too.
   uint64_t records() const { return newlines_ + (line_begin_ < bytes_ ? 1 : 0); }
 
@@ -72,6 +76,7 @@ class LineCounter {
   uint64_t newlines_ = 0;
   uint64_t bytes_ = 0;
   uint64_t line_begin_ = 0;
+  uint64_t first_line_bytes_ = 0;
   uint64_t content_ = 0;
 };
 
@@ -79,6 +84,8 @@ struct FileScan {
   explicit FileScan(ReadFile opened) : file(std::move(opened)) {}
   ReadFile file;
   Packing packing = Packing::kPlain;
+  uint64_t header_lines = 0;  // before the first record; 0 or 1
+  uint64_t header_bytes = 0;
   std::vector<Chunk> chunks;  // plain
   // The first part of plain text that a line is too long for: what is behind it need not be read.
   std::unique_ptr<std::atomic<uint64_t>> last_part =
@@ -90,6 +97,12 @@ struct FileScan {
   uint64_t content = 0;  // hash of the text
 
   bool plain() const { return packing == Packing::kPlain; }
+  void take(const LineCounter& counter) {
+    records = counter.records() - std::min(counter.records(), header_lines);
+    header_bytes = header_lines > 0 ? counter.first_line_bytes() : 0;
+    text_bytes = counter.bytes();
+    content = counter.content();
+  }
   uint64_t chunk_bytes(uint64_t i) const {
     return std::min(kChunkBytes, file.size() - i * kChunkBytes);
   }
@@ -137,6 +150,12 @@ Status count_part(FileScan* scan, uint64_t part) {
   return Status::ok();
 }
 
+// The number of the newline behind which the next batch begins, after `before` of them.
+uint64_t next_batch_end(uint64_t before, uint64_t header_lines, uint64_t batch_size) {
+  const uint64_t lines = before - std::min(before, header_lines);
+  return header_lines + (lines / batch_size + 1) * batch_size;
+}
+
 // Of text that comes as a stream.
 Status count_stream(FileScan* scan, const DataOptions& options, const std::atomic<bool>* stop) {
   const uint32_t batch_size = options.batch_size;
@@ -153,8 +172,12 @@ Status count_stream(FileScan* scan, const DataOptions& options, const std::atomi
     FLUX_RETURN_IF_ERROR(counter.add(scan->file.path(), chunk, n));
     size_t at = 0;
     uint64_t line = before;
-    for (uint64_t cut = (before / batch_size + 1) * batch_size; cut <= counter.newlines();
-         cut += batch_size) {
+    if (before < scan->header_lines) {  // the header is in no batch
+      at = chunk.newlines > 0 ? chunk.first + 1 : n;
+      line = before + (chunk.newlines > 0 ? 1 : 0);
+    }
+    for (uint64_t cut = next_batch_end(before, scan->header_lines, batch_size);
+         cut <= counter.newlines(); cut += batch_size) {
       const size_t begin = at;
       at += find_newline(text.data() + at, n - at, cut - line - 1) + 1;
       line = cut;
@@ -165,9 +188,7 @@ Status count_stream(FileScan* scan, const DataOptions& options, const std::atomi
     hasher.add({text.data() + at, n - at});
   }
   scan->batch_hashes = hasher.finish();
-  scan->records = counter.records();
-  scan->text_bytes = counter.bytes();
-  scan->content = counter.content();
+  scan->take(counter);
   return Status::ok();
 }
 
@@ -195,9 +216,7 @@ Status count_lines(std::vector<FileScan>* scans, const DataOptions& options, uns
       LineCounter counter;
       for (uint64_t i = 0; i < scan.chunks.size(); ++i)
         FLUX_RETURN_IF_ERROR(counter.add(scan.file.path(), scan.chunks[i], scan.chunk_bytes(i)));
-      scan.records = counter.records();
-      scan.text_bytes = counter.bytes();
-      scan.content = counter.content();
+      scan.take(counter);
     }
     if (scan.records == 0)
       return invalid("{}: holds no record; remove it from the data or fill it", scan.file.path());
@@ -205,7 +224,7 @@ Status count_lines(std::vector<FileScan>* scans, const DataOptions& options, uns
   return Status::ok();
 }
 
-// Where block k of a plain file begins: behind newline number k * block_records.
+// Where block k of a plain file begins: behind newline number k * block_records, and the header.
 struct Cut {
   uint64_t chunk = 0;
   uint64_t nth = 0;  // newline in the chunk, from 0
@@ -214,10 +233,11 @@ struct Cut {
 std::vector<Cut> plain_cuts(const FileScan& scan, uint64_t block_records) {
   std::vector<Cut> cuts;
   uint64_t before = 0;
-  uint64_t wanted = block_records;
+  uint64_t wanted = scan.header_lines + block_records;
+  const uint64_t end = scan.header_lines + scan.records;
   for (uint64_t i = 0; i < scan.chunks.size(); ++i) {
     const uint64_t after = before + scan.chunks[i].newlines;
-    for (; wanted <= after && wanted < scan.records; wanted += block_records)
+    for (; wanted <= after && wanted < end; wanted += block_records)
       cuts.push_back({i, wanted - before - 1});
     before = after;
   }
@@ -269,7 +289,7 @@ Status cut_file(const FileScan& scan, uint32_t file, uint32_t per_block, unsigne
                 Geometry* g) {
   std::vector<uint64_t> begins;
   FLUX_RETURN_IF_ERROR(find_cuts(scan, per_block, g->batch_size, threads, &begins));
-  begins.insert(begins.begin(), 0);
+  begins.insert(begins.begin(), scan.header_bytes);
   const uint64_t block_records = uint64_t{per_block} * g->batch_size;
   uint64_t first = g->records();
   g->files.push_back({scan.file.path(), scan.file.size(), scan.records, scan.packing,
@@ -282,8 +302,8 @@ Status cut_file(const FileScan& scan, uint32_t file, uint32_t per_block, unsigne
       return invalid("{}: a block of {} batches of {} records is {}; lower data.batch_size",
                      scan.file.path(), per_block, g->batch_size, human_bytes(end - begins[i]));
     const uint64_t records = std::min(left, block_records);
-    g->blocks.push_back({file, begins[i], end, first, static_cast<uint32_t>(records),
-                         block_hash(scan, i * per_block, per_block)});
+    g->blocks.push_back({file, begins[i], end, first, static_cast<uint32_t>(records)});
+    g->blocks.back().content = block_hash(scan, i * per_block, per_block);
     first += records;
     left -= records;
   }
@@ -300,10 +320,16 @@ Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOpt
   for (const std::string& path : files)
     if (!names.insert(path).second) return invalid("{}: is named twice; name it once", path);
   const DataFormat* format = find_format(options.format);
-  if (format->scan != nullptr) return format->scan(files, options, stop);
+  if (format->scan != nullptr) {
+    FLUX_ASSIGN_OR_RETURN(Geometry g, format->scan(files, options, stop));
+    number_lines(&g);
+    return g;
+  }
+  FLUX_RETURN_IF_ERROR(with_csv_header(files, options).status());
   std::vector<FileScan> scans;
   for (const std::string& path : files) {
     FLUX_ASSIGN_OR_RETURN(FileScan scan, open_file(path, options.pipe));
+    scan.header_lines = header_lines_of(options);
     scans.push_back(std::move(scan));
   }
   FLUX_RETURN_IF_ERROR(count_lines(&scans, options, threads, stop));
@@ -317,6 +343,7 @@ Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOpt
   g.shuffle_seed = shuffle_seed_of(options);
   for (uint32_t i = 0; i < scans.size(); ++i)
     FLUX_RETURN_IF_ERROR(cut_file(scans[i], i, per_block, threads, &g));
+  number_lines(&g);
   return g;
 }
 

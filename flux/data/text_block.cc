@@ -25,15 +25,16 @@ TextBlock::~TextBlock() {
 Status TextBlock::prepare(std::vector<uint32_t> order) {
   const DataBlock& block = place_.block;
   order_ = std::move(order);
-  begins_.resize(block.records + 1);
+  const uint64_t expected = block.lines();
+  begins_.resize(expected + 1);
   const size_t lines = index_lines(text_.data(), static_cast<uint32_t>(block.end - block.begin),
-                                   block.records, begins_.data());
-  if (lines != block.records)
+                                   expected, begins_.data());
+  if (lines != expected)
     return error(Code::kStale,
                  "{}: bytes {} to {} hold {} lines where the scan found {}: the file "
                  "has changed since; start afresh to scan it again",
                  place_.path, block.begin, block.end,
-                 lines > block.records ? "more" : std::to_string(lines), block.records);
+                 lines > expected ? "more" : std::to_string(lines), expected);
   return Status::ok();
 }
 

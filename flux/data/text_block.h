@@ -80,7 +80,7 @@ class TextBlock : public BlockReader {
   }
   uint32_t epoch() const { return place_.epoch; }
   // Counted over all files of the pass.
-  uint64_t number_in_pass(uint32_t record) const { return place_.block.first_record + record; }
+  uint64_t number_in_pass(uint32_t record) const { return place_.block.number_in_pass(record); }
   // "path:line:column: what"
   Status refuse(uint32_t record, size_t column, const std::string& what) const;
   void prefetch(std::span<const uint32_t> records, size_t position) const;

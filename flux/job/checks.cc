@@ -5,6 +5,7 @@
 
 #include "flux/base/text.h"
 #include "flux/data/options.h"
+#include "flux/job/format_auto.h"
 #include "flux/job/validate.h"
 #include "flux/optimizer/settings.h"
 
@@ -91,8 +92,17 @@ std::vector<const YamlNode*> layer_lists(const YamlNode& root) {
   return lists;
 }
 
+// A job that says what lines hold, but not how they are written.
+void leave_format_open(const YamlNode& root, Job* job) {
+  const YamlEntry* data = root.find("data");
+  const bool named = data != nullptr && data->value.find("format") != nullptr;
+  if (!named && !(job->data.slots.empty() && job->data.dense.empty()))
+    job->data.format = kFormatAuto;
+}
+
 void check_data(const YamlNode& root, const Job& job, Problems* problems) {
-  if (!problems->empty()) return;  // of features that cannot be
+  if (!problems->empty()) return;              // of features that cannot be
+  if (job.data.format == kFormatAuto) return;  // not known yet
   const Status status = check_data_options(job.data);
   if (status.is_ok()) return;
   const YamlEntry* data = root.find("data");
@@ -220,6 +230,7 @@ void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
         *tables, "table", [&](size_t i) { return job.tables[i].name; }, problems);
   }
   check_table_uses(root, job, problems);
+  leave_format_open(root, &job);
   check_features(root, job, problems);
   check_data(root, job, problems);
   check_slot_groups(root, &job, problems);

@@ -1,5 +1,6 @@
 // The section `data` of a job file.
 #include "flux/data/features/feature.h"
+#include "flux/job/format_auto.h"
 #include "flux/job/schema.h"
 
 namespace flux {
@@ -8,7 +9,7 @@ namespace {
 Section make_slot_section() {
   using S = SlotOptions;
   Section s;
-  s.doc = "A sparse feature: any number of keys in each line, written NAME:KEY.";
+  s.doc = "A sparse feature: any number of keys in each line.";
   s.value<S>(
        "name", [](S & o) -> auto& { return o.name; }, "Name, as the lines write it.")
       .a_name()
@@ -20,14 +21,12 @@ Section make_slot_section() {
       .tried_as({"shared", "share", "space"})
       .defaults_to("the slot's name");
   s.value<S>(
-       "text", [](S & o) -> auto& { return o.text; },
-       "Keys are text without blanks, not numbers: NAME:TEXT.")
+       "text", [](S & o) -> auto& { return o.text; }, "Keys are text, not numbers.")
       .tried_as({"string", "strings"});
   s.value<S>(
        "values", [](S & o) -> auto& { return o.values; },
-       "A key may have a number behind it, NAME:KEY:NUMBER, by which its row is multiplied; 1 if "
-       "it "
-       "has none.")
+       "A key may have a number behind it, KEY:NUMBER, by which its row is multiplied; 1 if it has "
+       "none.")
       .tried_as({"value", "weighted", "weights"});
   return s;
 }
@@ -128,13 +127,133 @@ void add_sentence_fields(Section* s) {
       .tried_as({"sample", "threshold"});
 }
 
+Section make_csv_section() {
+  using C = CsvOptions;
+  Section s;
+  s.doc = "How the lines of csv files are cut; docs/using/formats.md.";
+  s.value<C>(
+       "header", [](C & o) -> auto& { return o.header; },
+       "Whether the first line of each file names the columns; if not, data.columns does.")
+      .tried_as({"head", "names"});
+  s.value<C>(
+       "separator", [](C & o) -> auto& { return o.separator; },
+       "The character between cells, or `tab`.")
+      .tried_as({"sep", "delimiter", "delim"});
+  s.value<C>(
+      "quote", [](C & o) -> auto& { return o.quote; },
+      "The character around cells that hold a separator; twice within one it stands for itself. "
+      "Empty: none.");
+  s.value<C>(
+       "list", [](C & o) -> auto& { return o.list; },
+       "The character between the keys in a cell of a slot. Empty: a cell is one key.")
+      .tried_as({"list_separator", "multi"});
+  s.value<C>(
+       "missing", [](C & o) -> auto& { return o.missing; },
+       "Cells that say nothing: no key, a dense feature of 0, a weight of 1.")
+      .tried_as({"na", "na_values", "null"});
+  s.value<C>(
+       "ignore", [](C & o) -> auto& { return o.ignore; },
+       "Columns of the header that are not read; `*`: all that the job does not declare.")
+      .tried_as({"skip", "drop"})
+      .defaults_to("none: an undeclared column is an error");
+  s.value<C>(
+      "weight", [](C & o) -> auto& { return o.weight; },
+      "Column of the header with the weight of the example.");
+  s.value<C>(
+      "id", [](C & o) -> auto& { return o.id; },
+      "Column of the header with a name of the example, which is not used.");
+  s.value<C>(
+      "sid", [](C & o) -> auto& { return o.sid; },
+      "Column of the header with the search or session, for data.group: sid.");
+  return s;
+}
+
+// What the lines hold.
+void add_declared_fields(Section* s) {
+  using D = JobDraft;
+  static const Section slot = make_slot_section();
+  s->list<D>(
+       "slots", &slot, [](D & d) -> auto& { return d.job.data.slots; },
+       "The sparse features of the lines.")
+      .defaults_to("none");
+  s->value<D>(
+       "dense", [](D & d) -> auto& { return d.job.data.dense; },
+       "Names of the dense features (numbers) of the lines.")
+      .a_name()
+      .tried_as({"floats", "dense_slots", "numbers"})
+      .defaults_to("none");
+  s->value<D>(
+       "labels", [](D & d) -> auto& { return d.job.data.labels; },
+       "Names of the labels, in the order of the line; layers use them as inputs.")
+      .a_name()
+      .not_empty()
+      .tried_as({"label", "targets", "tasks"});
+  s->value<D>(
+      "weights", [](D & d) -> auto& { return d.job.data.weights; },
+      "Whether examples have weights; layers use them as the input `weight`.");
+  s->value<D>(
+      "raw_keys", [](D & d) -> auto& { return d.job.data.raw_keys; },
+      "Keys of the lines are those of the tables, as `flux data convert` writes them; "
+      "else "
+      "each slot has its own.");
+  s->value<D>(
+       "one_key", [](D & d) -> auto& { return d.job.data.one_key; },
+       "Every slot of every example has exactly one key, which is checked; models read such data "
+       "faster.")
+      .tried_as({"single_key", "single_valued"});
+  s->value<D>(
+       "bad_records", [](D & d) -> auto& { return d.job.data.bad_records; },
+       "How many records of a pass that their format refuses are set aside, named in "
+       "OUTPUT/bad_records and counted as skipped; one more stops the job. Above 0 the data is "
+       "parsed once before it is trained.")
+      .between(0, 1'000'000)
+      .tried_as({"max_bad_records", "skip_bad", "max_errors"});
+  s->value<D>(
+       "group", [](D & d) -> auto& { return d.job.data.group; },
+       "Slot whose first key says whose example it is, for metrics by group; sid: the "
+       "session of the line.")
+      .defaults_to("none");
+}
+
+// How lines say it, where a format leaves that open.
+void add_line_fields(Section* s) {
+  using D = JobDraft;
+  s->value<D>(
+       "columns", [](D & d) -> auto& { return d.job.data.columns; },
+       "multislot, csv without header: what stands where in a line: names of labels, slots and "
+       "dense features, or `dense` (all of them), `weight`, `id`, `sid`, `logkey`, `-` (not read).")
+      .tried_as({"order", "fields"})
+      .defaults_to("labels, weight, sid, slots, dense");
+  s->value<D>(
+      "minus_one_is_zero", [](D & d) -> auto& { return d.job.data.minus_one_is_zero; },
+      "libsvm, libffm, vw, csv: a label of -1 is read as 0.");
+  static const Section csv = make_csv_section();
+  s->map<D>(
+      "csv", &csv, [](D & d) -> auto& { return d.job.data.csv; }, csv.doc);
+}
+
+void add_file_fields(Section* s) {
+  using D = JobDraft;
+  s->value<D>(
+       "train", [](D & d) -> auto& { return d.train; },
+       "Files to train on, as one pass; globs (*, ?, [..]) are expanded. Relative paths "
+       "start at the current folder. Give this or `passes`.")
+      .not_empty()
+      .tried_as({"files", "path", "paths", "training", "train_files"})
+      .defaults_to("none");
+  s->value<D>(
+       "test", [](D & d) -> auto& { return d.job.test; },
+       "Files to evaluate on after each pass; globs as in `train`.")
+      .tried_as({"eval", "validation", "valid", "test_files"})
+      .defaults_to("none: no evaluation");
+}
+
 void add_pipe_fields(Section* s) {
   using D = JobDraft;
   s->value<D>(
        "pipe", [](D & d) -> auto& { return d.job.data.pipe.command; },
        "Formats with a record in each line: a program and its arguments (no shell). Each file is "
-       "its "
-       "standard input; what it writes is parsed, and must be the same each time.")
+       "its standard input; what it writes is parsed, and must be the same each time.")
       .tried_as({"pipe_command", "command", "preprocess"})
       .defaults_to("none: files are read as they are");
   s->value<D>(
@@ -143,21 +262,10 @@ void add_pipe_fields(Section* s) {
       .between(0.01, 86400);
 }
 
-void add_file_fields(Section* section) {
-  using D = JobDraft;
-  Section& s = *section;
-  s.value<D>(
-       "train", [](D & d) -> auto& { return d.train; },
-       "Files to train on, as one pass; globs (*, ?, [..]) are expanded. Relative paths "
-       "start at the current folder. Give this or `passes`.")
-      .not_empty()
-      .tried_as({"files", "path", "paths", "training", "train_files"})
-      .defaults_to("none");
-  s.value<D>(
-       "test", [](D & d) -> auto& { return d.job.test; },
-       "Files to evaluate on after each pass; globs as in `train`.")
-      .tried_as({"eval", "validation", "valid", "test_files"})
-      .defaults_to("none: no evaluation");
+std::vector<std::string> format_choices() {
+  std::vector<std::string> out = data_formats();
+  out.emplace_back(kFormatAuto);
+  return out;
 }
 
 Section make_data_section() {
@@ -165,39 +273,13 @@ Section make_data_section() {
   Section s;
   s.doc = "What is read and how it is cut into batches.";
   s.value<D>(
-       "format", [](D & d) -> auto& { return d.job.data.format; }, "Format of the files.")
-      .one_of(data_formats());
+       "format", [](D & d) -> auto& { return d.job.data.format; },
+       "Format of the files; auto: what their lines look like.")
+      .one_of(format_choices())
+      .defaults_to("auto for a job that declares slots or dense features, else criteo_tsv");
   add_pipe_fields(&s);
-  static const Section slot = make_slot_section();
-  s.list<D>(
-       "slots", &slot, [](D & d) -> auto& { return d.job.data.slots; },
-       "feasign: the sparse features of the lines.")
-      .defaults_to("none");
-  s.value<D>(
-       "dense", [](D & d) -> auto& { return d.job.data.dense; },
-       "feasign: names of the dense features (numbers) of the lines.")
-      .a_name()
-      .tried_as({"floats", "dense_slots", "numbers"})
-      .defaults_to("none");
-  s.value<D>(
-       "labels", [](D & d) -> auto& { return d.job.data.labels; },
-       "feasign: names of the labels, in the order of the line; layers use them as inputs.")
-      .a_name()
-      .not_empty()
-      .tried_as({"label", "targets", "tasks"});
-  s.value<D>(
-      "weights", [](D & d) -> auto& { return d.job.data.weights; },
-      "feasign: whether examples have weights (w=); layers use them as the input `weight`.");
-  s.value<D>(
-      "raw_keys", [](D & d) -> auto& { return d.job.data.raw_keys; },
-      "feasign: keys of the lines are those of the tables, as `flux data convert` writes them; "
-      "else "
-      "each slot has its own.");
-  s.value<D>(
-       "group", [](D & d) -> auto& { return d.job.data.group; },
-       "feasign: slot whose first key says whose example it is, for metrics by group; sid: the "
-       "session of the line.")
-      .defaults_to("none");
+  add_declared_fields(&s);
+  add_line_fields(&s);
   add_sentence_fields(&s);
   static const Section feature = make_feature_section();
   s.list<D>(
@@ -213,6 +295,15 @@ Section make_data_section() {
   s.value<D>(
       "shuffle", [](D & d) -> auto& { return d.job.data.shuffle; },
       "Whether records are shuffled, within their block, anew in each epoch.");
+  s.value<D>(
+      "global_shuffle", [](D & d) -> auto& { return d.job.data.global_shuffle; },
+      "Before a pass all of its records are put into one random order, as a block file in "
+      "OUTPUT/shuffled, which workers read instead of the files; `shuffle` then shuffles within "
+      "its blocks.");
+  s.value<D>(
+       "shuffle_memory_mb", [](D & d) -> auto& { return d.job.data.shuffle_memory_mb; },
+       "Memory for the global shuffle, about.")
+      .between(1, 1'000'000);
   s.value<D>(
        "dense_transform", [](D & d) -> auto& { return d.job.data.dense_transform; },
        "Applied to each dense feature; log1p is log(1 + max(x, 0)).")

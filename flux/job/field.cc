@@ -11,6 +11,7 @@ namespace flux {
 Field& Field::between(double min, double max) {
   spec.min = min;
   spec.max = max;
+  spec.any_uint64 = false;
   return *this;
 }
 

@@ -10,6 +10,7 @@ namespace {
 // What the batches of one phase should have left in the counters.
 struct Due {
   uint64_t expected = 0, skipped = 0, partly = 0;
+  uint64_t set_aside = 0;  // bad records, which no batch has
   uint64_t examples() const { return expected - skipped; }
 };
 
@@ -24,6 +25,7 @@ std::vector<Due> dues_of(std::span<const ClosedPass> passes, std::span<const Ope
     if (is_open(pass) && !open.empty()) continue;
     for (size_t p = 0; p < phases; ++p) {
       dues[p].expected += pass.records * pass.repeats / phases;
+      dues[p].set_aside += pass.bad_records * pass.repeats / phases;
       dues[p].skipped +=
           phases == 1 ? pass.skipped_examples : (p < pass.phases() ? pass.skipped_by_phase[p] : 0);
     }
@@ -38,8 +40,8 @@ std::vector<Due> dues_of(std::span<const ClosedPass> passes, std::span<const Ope
 Accounting sum_of(std::span<const Due> dues) {
   Accounting sum;
   for (const Due& due : dues) {
-    sum.expected += due.expected;
-    sum.skipped += due.skipped;
+    sum.expected += due.expected + due.set_aside;
+    sum.skipped += due.skipped + due.set_aside;
   }
   return sum;
 }

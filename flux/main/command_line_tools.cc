@@ -118,6 +118,21 @@ void add_gen_options(CLI::App* command, GenArguments* gen) {
   command->add_option("--out", gen->out, "file to write")->required();
 }
 
+// Data that changes from hour to hour.
+void add_drift_options(CLI::App* command, GenArguments* gen) {
+  CLI::Option* hours = command->add_option(
+      "--hours", gen->drift.hours, "a file per hour, in a folder per day, under the folder --out");
+  hours->check(CLI::Range(1U, kDriftHoursMax));
+  const auto add = [&](const char* name, auto* value, const char* help) {
+    command->add_option(name, *value, help)->needs(hours);
+  };
+  add("--start", &gen->start, "first hour (2026-01-01T00)");
+  add("--drift", &gen->drift.turn, "how fast the truth changes, in radians per hour (0.02)");
+  add("--churn", &gen->drift.churn, "share of the ids that are renewed per hour (0.01)");
+  add("--wave", &gen->drift.wave, "rise and fall of the logit in a day (0.5)");
+  command->add_flag("--gz", gen->gzip, "with --hours: files are compressed")->needs(hours);
+}
+
 void add_vocab(CLI::App* data, Arguments* a, int* exit_code) {
   CLI::App* vocab = data->add_subcommand("vocab", "count the words of sentences");
   vocab->add_option("files", a->vocab.files, "files of sentences, or globs")->required();
@@ -164,6 +179,7 @@ void add_data(CLI::App* app, Arguments* a, int* exit_code) {
   gen->require_subcommand(1);
   CLI::App* criteo = gen->add_subcommand("criteo", "Criteo-like TSV (plain or .gz)");
   add_gen_options(criteo, &a->gen);
+  add_drift_options(criteo, &a->gen);
   criteo->callback([=] { *exit_code = gen_criteo_command(a->gen); });
   CLI::App* feasign = gen->add_subcommand("feasign", "feasign lines of a kind (plain or .gz)");
   std::string kinds = "what the data rewards:";
@@ -171,6 +187,7 @@ void add_data(CLI::App* app, Arguments* a, int* exit_code) {
     kinds += fmt::format("\n{}: {}", kind, made_truth_doc(kind));
   feasign->add_option("--kind", a->gen.kind, kinds)->required();
   add_gen_options(feasign, &a->gen);
+  add_drift_options(feasign, &a->gen);
   feasign->callback([=] { *exit_code = gen_feasign_command(a->gen); });
   CLI::App* corpus = gen->add_subcommand("corpus", "sentences of a made language (plain or .gz)");
   add_gen_options(corpus, &a->corpus.gen);

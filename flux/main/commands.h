@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "flux/base/status.h"
+#include "flux/data/drift.h"
 #include "flux/main/summary.h"
 
 namespace flux {
@@ -175,6 +176,10 @@ struct GenArguments {
   uint64_t truth_seed = 12345;
   std::string out;
   unsigned threads = 0;
+  // Data that drifts (data/drift.h): `out` is a folder then.
+  Drift drift;  // no hours: a single file
+  std::string start = "2026-01-01T00";
+  bool gzip = false;
 };
 
 struct CorpusArguments {

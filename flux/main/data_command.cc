@@ -1,6 +1,7 @@
 // flux data gen: made data with a known truth.
 #include "flux/base/text.h"
 #include "flux/data/criteo_gen.h"
+#include "flux/data/drift_gen.h"
 #include "flux/data/feasign_gen.h"
 #include "flux/main/commands.h"
 #include "flux/main/gen_progress.h"
@@ -20,9 +21,36 @@ Result<FeasignGenReport> generate(const GenArguments& arguments, const FeasignGe
   return generate_feasign(options, arguments.out, threads_of(arguments.threads), progress.show());
 }
 
+// One line per hour: what it is, how many are positive, and what a model can reach.
+void print_hour(const DriftHour& hour) {
+  std::string line = hour.path;
+  for (const DriftHour::Label& label : hour.labels)
+    line +=
+        fmt::format("  {}: {:.4f} are 1, best AUC {:.4f}", label.name, label.share, label.best_auc);
+  fmt::print("{}\n", line);
+}
+
+Status generate_hours(const GenArguments& arguments) {
+  DriftGenOptions options;
+  options.kind = arguments.kind;
+  options.folder = arguments.out;
+  options.gzip = arguments.gzip;
+  options.examples = arguments.examples;
+  options.seed = arguments.seed;
+  options.truth_seed = arguments.truth_seed;
+  options.drift = arguments.drift;
+  FLUX_ASSIGN_OR_RETURN(options.drift.start, parse_start(arguments.start));
+  FLUX_RETURN_IF_ERROR(
+      generate_drift(options, threads_of(arguments.threads), print_hour, /*progress=*/{}));
+  FLUX_ASSIGN_OR_RETURN(const std::string yaml, drift_yaml(options));
+  fmt::print("a job reads it with\n{}", yaml);
+  return Status::ok();
+}
+
 }  // namespace
 
 int gen_criteo_command(const GenArguments& arguments) {
+  if (arguments.drift.hours > 0) return report(generate_hours(arguments));
   CriteoGenOptions options;
   options.examples = arguments.examples;
   options.seed = arguments.seed;
@@ -38,6 +66,7 @@ int gen_criteo_command(const GenArguments& arguments) {
 }
 
 int gen_feasign_command(const GenArguments& arguments) {
+  if (arguments.drift.hours > 0) return report(generate_hours(arguments));
   const FeasignGenOptions options{arguments.kind, arguments.examples, arguments.seed,
                                   arguments.truth_seed};
   const Status folder = make_folders(parent_folder(arguments.out));

@@ -9,12 +9,14 @@
 #include "flux/data/criteo.h"
 #include "flux/data/parquet/writer.h"
 #include "flux/data/piecewise_file.h"
+#include "flux/data/text/writers.h"
 #include "flux/data/tools/data_stats.h"
 #include "flux/data/tools/guess_format.h"
 #include "flux/data/tools/record_text.h"
 #include "flux/data/tools/whole_data.h"
 #include "flux/job/job.h"
 #include "flux/main/commands.h"
+#include "flux/main/found_format.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -38,7 +40,7 @@ Result<Source> find_source(const DataArguments& arguments) {
       FLUX_ASSIGN_OR_RETURN(Override one, parse_override(text));
       overrides.push_back(std::move(one));
     }
-    FLUX_ASSIGN_OR_RETURN(const Job job, load_job(arguments.job, overrides));
+    FLUX_ASSIGN_OR_RETURN(const Job job, load_job_with_format(arguments.job, std::move(overrides)));
     out.options = job.data;
     if (patterns.empty())
       for (const PassSpec& pass : job.passes)
@@ -62,13 +64,13 @@ void criteo_key_text(uint64_t key, std::string* out) {
 
 Status head(const DataArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(Source source, find_source(arguments));
-  // Keys as the file has them.
-  source.options.raw_keys =
-      source.options.format == "feasign" || source.options.format == "parquet";
+  // As the lines have them; the keys of the others are what they are.
+  const std::string& format = source.options.format;
+  source.options.raw_keys = format != "criteo_tsv" && format != "blocks";
   FLUX_ASSIGN_OR_RETURN(const WholeData data,
                         WholeData::open(source.files, source.options, source.threads));
   const RecordSchema schema = data.schema();
-  const KeyText key_text = source.options.format == "criteo_tsv" ? criteo_key_text : nullptr;
+  const KeyText key_text = format == "criteo_tsv" ? criteo_key_text : nullptr;
   uint64_t left = arguments.records;
   std::string text;
   const Status status = data.read([&](const Batch& batch) -> Status {
@@ -117,24 +119,6 @@ Status validate(const DataArguments& arguments) {
   return Status::ok();
 }
 
-// The section of a job that reads what was written.
-std::string data_section(const RecordSchema& schema, const std::string& format,
-                         const std::string& out) {
-  std::string text = fmt::format("data:\n  format: {}\n  train: [{}]\n", format, out);
-  if (format != "blocks") text += "  raw_keys: true\n";
-  const auto list = [&](const char* name, const std::vector<std::string>& names) {
-    if (!names.empty()) text += fmt::format("  {}: [{}]\n", name, join(names, ", "));
-  };
-  list("labels", schema.labels);
-  list("dense", schema.dense);
-  if (!schema.slots.empty()) text += "  slots:\n";
-  for (const std::string& slot : schema.slots)
-    text += fmt::format("    - {{name: {}{}}}\n", slot, schema.values ? ", values: true" : "");
-  if (schema.weights) text += "  weights: true\n";
-  if (schema.groups) text += "  group: sid\n";
-  return text;
-}
-
 Status to_blocks(const WholeData& data, const std::string& path, uint64_t* bytes) {
   FLUX_ASSIGN_OR_RETURN(const auto writer, BlockFileWriter::create(path, data.schema()));
   FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) { return writer->add(batch); }));
@@ -151,26 +135,34 @@ Status to_parquet(const WholeData& data, const std::string& path, uint64_t* byte
   return Status::ok();
 }
 
-Status to_feasign(const WholeData& data, const std::string& path, uint64_t* bytes) {
+Status to_text(const WholeData& data, const TextWriter& writer, const std::string& path,
+               uint64_t* bytes) {
+  const RecordSchema schema = data.schema();
+  FLUX_RETURN_IF_ERROR(writer.can_hold(schema));
   FLUX_ASSIGN_OR_RETURN(const auto file, PiecewiseFile::create(path));
   PiecePacker packer(file->packing());
-  const RecordSchema schema = data.schema();
   std::string text;
-  FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) -> Status {
-    text.clear();
-    for (uint32_t i = 0; i < batch.size; ++i) {
-      append_record_text(schema, batch, i, nullptr, &text);
-      text += '\n';
-    }
+  const auto flush = [&]() -> Status {
     FLUX_ASSIGN_OR_RETURN(const PiecePacker::Piece piece, packer.pack(text));
     *bytes += piece.bytes.size();
+    text.clear();
     return file->append(piece);
+  };
+  if (writer.head != nullptr) text = writer.head(schema) + "\n";
+  FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) -> Status {
+    for (uint32_t i = 0; i < batch.size; ++i) {
+      FLUX_RETURN_IF_ERROR(writer.append(schema, batch, i, &text));
+      text += '\n';
+    }
+    return flush();
   }));
+  if (!text.empty()) FLUX_RETURN_IF_ERROR(flush());
   return file->commit();
 }
 
 Status convert(const DataArguments& arguments) {
-  const std::vector<std::string> targets = {"blocks", "feasign", "parquet"};
+  std::vector<std::string> targets = text_writer_names();
+  targets.insert(targets.begin(), {"blocks", "parquet"});
   if (std::find(targets.begin(), targets.end(), arguments.to) == targets.end())
     return invalid("--to {}: allowed: {}{}", arguments.to, join(targets, ", "),
                    did_you_mean(arguments.to, targets));
@@ -180,14 +172,14 @@ Status convert(const DataArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const WholeData data,
                         WholeData::open(source.files, source.options, source.threads));
   uint64_t bytes = 0;
-  const auto write = arguments.to == "blocks"    ? to_blocks
-                     : arguments.to == "parquet" ? to_parquet
-                                                 : to_feasign;
-  FLUX_RETURN_IF_ERROR(write(data, arguments.out, &bytes));
+  const TextWriter* writer = find_text_writer(arguments.to);
+  const auto write = arguments.to == "parquet" ? to_parquet : to_blocks;
+  FLUX_RETURN_IF_ERROR(writer == nullptr ? write(data, arguments.out, &bytes)
+                                         : to_text(data, *writer, arguments.out, &bytes));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   fmt::print(stderr, "{}: {} records, {}, in {:.1f} s\n", arguments.out,
              with_commas(data.records()), human_bytes(bytes), took.count());
-  fmt::print("{}", data_section(data.schema(), arguments.to, arguments.out));
+  fmt::print("{}", written_data_section(data.schema(), arguments.to, arguments.out));
   return Status::ok();
 }
 

@@ -1,15 +1,18 @@
 #include "flux/main/evaluate.h"
 
+#include "flux/main/pass_data.h"
+
 namespace flux {
 namespace {
 
 Result<std::unique_ptr<Dataset>> open_data(const SavedModel& model,
-                                           std::span<const std::string> files,
+                                           std::span<const std::string> files, bool every_record,
                                            const std::atomic<bool>* stop) {
   DataOptions data = model.role.job.data;
+  if (every_record) data.bad_records = 0;
   data.shuffle = false;  // predictions come out in the order of the file
   FLUX_ASSIGN_OR_RETURN(const auto paths, expand_globs(files));
-  FLUX_ASSIGN_OR_RETURN(const Geometry geometry, Dataset::scan(paths, data, model.threads, stop));
+  FLUX_ASSIGN_OR_RETURN(const Geometry geometry, scan_good(paths, data, model.threads, stop));
   return Dataset::open(geometry, data);
 }
 
@@ -30,7 +33,7 @@ PredictorOptions options_of(const SavedModel& model, uint32_t phase) {
 
 Result<MetricReport> evaluate(const SavedModel& model, std::span<const std::string> files,
                               const std::atomic<bool>* stop) {
-  FLUX_ASSIGN_OR_RETURN(const auto dataset, open_data(model, files, stop));
+  FLUX_ASSIGN_OR_RETURN(const auto dataset, open_data(model, files, false, stop));
   MetricReport all;
   for (uint32_t p = 0; p < model.role.graphs.size(); ++p) {
     PredictorOptions options = options_of(model, p);
@@ -45,7 +48,7 @@ Result<MetricReport> evaluate(const SavedModel& model, std::span<const std::stri
 
 Result<MetricReport> predict(const SavedModel& model, std::span<const std::string> files,
                              uint32_t phase, const Predictor::Sink& sink) {
-  FLUX_ASSIGN_OR_RETURN(const auto dataset, open_data(model, files, nullptr));
+  FLUX_ASSIGN_OR_RETURN(const auto dataset, open_data(model, files, true, nullptr));
   return Predictor::run(options_of(model, phase), model.server.get(), *dataset, sink);
 }
 

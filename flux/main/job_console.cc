@@ -105,7 +105,7 @@ void JobConsole::pass_closed(const ClosedPass& pass) {
   events_.emit("pass_done", {{"pass", pass.name},
                              {"examples", pass.records},
                              {"repeats", pass.repeats},
-                             {"skipped", pass.skipped_examples}});
+                             {"skipped", pass.skipped_examples + pass.bad_records * pass.repeats}});
 }
 
 void JobConsole::tested(const std::string& pass, const MetricReport& report) {

@@ -8,6 +8,8 @@
 
 #include "flux/base/text.h"
 #include "flux/data/feature_check.h"
+#include "flux/main/found_format.h"
+#include "flux/main/pass_data.h"
 
 namespace flux {
 namespace {
@@ -45,35 +47,6 @@ Status absolute_all(std::vector<std::string>* paths) {
   return Status::ok();
 }
 
-// The same place, whichever way it is written; what cannot be made absolute stays as it is.
-std::string canonical(const std::string& path) {
-  const auto result = absolute(path);
-  return result.is_ok() ? result.value() : path;
-}
-
-Result<std::string> check_frozen(const Job& job, uint32_t pass, const Geometry& frozen) {
-  Geometry wanted = frozen;  // the parts of a cut that the job file decides
-  wanted.format = job.data.format;
-  wanted.batch_size = job.data.batch_size;
-  wanted.shuffle_seed = shuffle_seed_of(job.data);
-  const auto differences = geometry_differences(frozen, wanted);
-  const std::string& name = job.passes[pass].name;
-  if (!differences.empty())
-    return invalid(
-        "pass {} was begun with another cut of the data:\n  {}\n"
-        "set it back until the pass is closed, or start over with --fresh",
-        name, join(differences, "\n  "));
-  FLUX_ASSIGN_OR_RETURN(const auto dataset, Dataset::open(frozen, job.data));
-  FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(job.passes[pass].train));
-  size_t added = 0;
-  for (const std::string& path : files)
-    added += std::none_of(frozen.files.begin(), frozen.files.end(), [&](const DataFile& file) {
-      return canonical(file.path) == canonical(path);
-    });
-  if (added == 0) return std::string();
-  return fmt::format("note: {} new file(s) match, but pass {} was cut without them", added, name);
-}
-
 }  // namespace
 
 Result<JobSpec> read_spec(const std::string& path, std::span<const std::string> sets) {
@@ -84,6 +57,9 @@ Result<JobSpec> read_spec(const std::string& path, std::span<const std::string> 
     FLUX_ASSIGN_OR_RETURN(Override one, parse_override(text));
     spec.sets.emplace_back(std::move(one.path), std::move(one.value));
   }
+  FLUX_ASSIGN_OR_RETURN(const Job job, parse_spec(spec));
+  FLUX_ASSIGN_OR_RETURN(auto found, found_format(job));
+  if (found) spec.sets.emplace_back(std::move(found->path), std::move(found->value));
   return spec;
 }
 
@@ -228,7 +204,7 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   };
   plan.scan = [shared, threads](uint32_t pass, const std::atomic<bool>* stop) -> Result<Geometry> {
     FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(shared->passes[pass].train));
-    return Dataset::scan(files, shared->data, threads, stop);
+    return cut_pass(*shared, pass, files, threads, stop);
   };
   plan.check_frozen = [shared](uint32_t pass, const Geometry& frozen) {
     return check_frozen(*shared, pass, frozen);
@@ -237,7 +213,7 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
     DataOptions data = shared->data;
     data.shuffle = false;
     FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(shared->test));
-    return Dataset::scan(files, data, threads, stop);
+    return scan_good(files, data, threads, stop);
   };
   return plan;
 }

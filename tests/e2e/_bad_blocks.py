@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from _bad_files import FEASIGN, BadFile, Format, flipped, write
+from _bad_files import FEASIGN, flipped, write
+from _bad_types import BadFile, Format
 
 BLOCKS = Format("blocks", FEASIGN.data.replace("feasign", "blocks"), FEASIGN.good, [],
                 FEASIGN.layers, "blocks")

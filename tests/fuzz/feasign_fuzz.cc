@@ -9,7 +9,8 @@
 
 #include "flux/base/hash.h"
 #include "flux/data/decimal.h"
-#include "flux/data/feasign_line.h"
+#include "flux/data/text/feasign.h"
+#include "flux/data/text/test_lines.h"
 
 namespace {
 
@@ -108,12 +109,12 @@ void expect(bool true_thing) {
 }
 
 void compare(const flux::DataOptions& options, const PlainReader& plain,
-             const flux::FeasignRecord& record) {
+             const flux::LineRecord& record) {
   expect(record.labels == plain.labels && record.weight == plain.weight);
-  expect(record.keys.size() == plain.keys.size() && record.slots.size() == plain.keys.size());
+  expect(record.count == plain.keys.size());
   for (size_t i = 0; i < plain.keys.size(); ++i) {
     expect(record.keys[i] == plain.keys[i].first && record.slots[i] < options.slots.size());
-    expect((record.values.empty() ? 1.0F : record.values[i]) == plain.keys[i].second);
+    expect(record.values[i] == plain.keys[i].second);
   }
   for (size_t d = 0; d < options.dense.size(); ++d) {
     const auto found = plain.dense.find(options.dense[d]);
@@ -130,8 +131,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string line(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (const size_t end = line.find('\n'); end != std::string::npos) line.resize(end);
   const flux::FeasignParser parser(options);
-  flux::FeasignRecord record;
-  const auto refused = parser.parse(line, &record);
+  flux::LineRecord record;
+  const auto refused = parser.parse(flux::PaddedLine(line).view(), &record);
   const size_t length = line.size();
   if (!line.empty() && line.back() == '\r') line.pop_back();
   PlainReader plain(options);

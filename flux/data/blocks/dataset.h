@@ -1,5 +1,5 @@
 // Block files as a Dataset. Internal to data/; see dataset.h there for threads and failures.
-// Plain functions over checked options.
+// A file that the job does not fit is refused before anything is read.
 #pragma once
 
 #include <atomic>

@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "flux/data/criteo.h"
+#include "flux/data/one_key.h"
 
 namespace flux {
 namespace {
@@ -246,6 +247,10 @@ Status RecordBlock::read_batch(uint32_t batch, Batch* out) const {
     if (!fits) return broken(records[i]);
   }
   if (!out->begin.empty()) out->begin.back() = at;
+  if (reading_->one_key)
+    if (const auto wrong = take_one_key_each(out))
+      return invalid("{}: record {}: {}", reading_->file->path(),
+                     number_in_file(records[wrong->example]) + 1, wrong->text(reading_->slots));
   reading_->features.apply(out);
   return Status::ok();
 }

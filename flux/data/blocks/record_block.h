@@ -22,13 +22,17 @@ namespace flux {
 struct RecordReading {
   explicit RecordReading(const DataOptions& options)
       : features(options),
+        slots(options.slots),
         groups(!options.group.empty()),
+        one_key(options.one_key),
         key_per_example(options.key_per_example) {}
 
   std::shared_ptr<const BlockFile> file;
   SchemaMap map;
   FeaturePlan features;
+  std::vector<SlotOptions> slots;
   bool groups = false;
+  bool one_key = false;
   bool key_per_example = false;
   uint64_t first_record = 0;  // of the file, counted over all files of the pass
 };

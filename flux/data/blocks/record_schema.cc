@@ -74,7 +74,7 @@ RecordSchema schema_of(const DataOptions& options) {
   out.slots = raw_slots(options);
   out.weights = options.weights;
   out.groups = !options.group.empty();
-  out.many_keys = options.format != "criteo_tsv";
+  out.many_keys = options.format != "criteo_tsv" && !options.one_key;
   for (const SlotOptions& slot : options.slots) out.values = out.values || slot.values;
   return out;
 }

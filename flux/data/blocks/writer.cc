@@ -103,7 +103,7 @@ void BlockFileWriter::add_example(const Batch& batch, uint32_t example) {
   keys_begin_.push_back(static_cast<uint32_t>(keys_.size()));
 }
 
-Status BlockFileWriter::add(const Batch& batch) {
+void BlockFileWriter::check_shape(const Batch& batch) const {
   const size_t slots = schema_.slots.size(), n = batch.size;
   FLUX_CHECK(batch.slots == slots && batch.dense == schema_.dense.size() &&
                  batch.labels.size() == schema_.labels.size() * n &&
@@ -112,15 +112,28 @@ Status BlockFileWriter::add(const Batch& batch) {
                  batch.begin.size() == (schema_.many_keys ? n * slots + 1 : 0) &&
                  batch.values.size() == (schema_.values ? batch.keys.size() : 0),
              "a batch of another shape than the schema of {}", path_);
-  for (uint32_t i = 0; i < batch.size; ++i) {
-    add_example(batch, i);
-    const size_t bytes = fixed_.size() + keys_.size() * schema_.key_bytes();
-    if (bytes > block_file::kChunkBytesMax / 2)
-      return invalid("{}: record {} has {} keys in a chunk; that is too many", path_,
-                     records_ + keys_begin_.size(), keys_.size());
-    const bool full = keys_begin_.size() > block_file::kChunkRecordsMax;
-    if (full || bytes > block_file::kChunkBytesAim) FLUX_RETURN_IF_ERROR(close_chunk());
-  }
+}
+
+Status BlockFileWriter::take(const Batch& batch, uint32_t example) {
+  add_example(batch, example);
+  const size_t bytes = fixed_.size() + keys_.size() * schema_.key_bytes();
+  if (bytes > block_file::kChunkBytesMax / 2)
+    return invalid("{}: record {} has {} keys in a chunk; that is too many", path_,
+                   records_ + keys_begin_.size(), keys_.size());
+  const bool full = keys_begin_.size() > block_file::kChunkRecordsMax;
+  if (full || bytes > block_file::kChunkBytesAim) return close_chunk();
+  return Status::ok();
+}
+
+Status BlockFileWriter::add(const Batch& batch) {
+  check_shape(batch);
+  for (uint32_t i = 0; i < batch.size; ++i) FLUX_RETURN_IF_ERROR(take(batch, i));
+  return Status::ok();
+}
+
+Status BlockFileWriter::add(const Batch& batch, std::span<const uint32_t> examples) {
+  check_shape(batch);
+  for (const uint32_t example : examples) FLUX_RETURN_IF_ERROR(take(batch, example));
   return Status::ok();
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ class BlockFileWriter {
 
   // Every example of a batch that has the shape of the schema.
   Status add(const Batch& batch);
+  // Some of its examples, in the order of `examples`.
+  Status add(const Batch& batch, std::span<const uint32_t> examples);
   // To be called once, last.
   Status finish();
   uint64_t records() const { return records_; }
@@ -33,6 +36,8 @@ class BlockFileWriter {
 
  private:
   BlockFileWriter(std::string path, RecordSchema schema, int file);
+  void check_shape(const Batch& batch) const;
+  Status take(const Batch& batch, uint32_t example);
   void add_example(const Batch& batch, uint32_t example);
   uint32_t count_bytes() const;
   std::string payload(uint32_t count_bytes) const;

@@ -30,7 +30,6 @@ class ParquetDataset final : public Dataset {
   const Features& features() const override { return features_; }
 
   Status open_files(const DataOptions& options) {
-    uint64_t first = 0;
     const DataOptions wanted = read_options(options);
     for (const DataBlock& block : geometry_.blocks)
       block_rows_ = std::max(block_rows_, block.records);
@@ -42,8 +41,6 @@ class ParquetDataset final : public Dataset {
                      file.path, opened->rows(), file.records);
       sources_.push_back(
           std::make_unique<RowSource>(std::move(opened), std::move(map), wanted, block_rows_));
-      first_record_.push_back(first);
-      first += file.records;
     }
     return Status::ok();
   }
@@ -51,11 +48,11 @@ class ParquetDataset final : public Dataset {
   Result<std::unique_ptr<BlockReader>> open_block(uint32_t index, uint32_t epoch) const override {
     FLUX_CHECK(index < geometry_.blocks.size(), "block {} of {}", index, geometry_.blocks.size());
     const DataBlock& block = geometry_.blocks[index];
-    const uint64_t first = block.first_record - first_record_[block.file];
-    FLUX_ASSIGN_OR_RETURN(auto rows, sources_[block.file]->read(first, block.records));
+    FLUX_ASSIGN_OR_RETURN(auto rows, sources_[block.file]->read(
+                                         block.lines_before, static_cast<uint32_t>(block.lines())));
     return std::unique_ptr<BlockReader>(std::make_unique<ParquetBlock>(
-        reading_, geometry_.files[block.file].path, std::move(rows), first, block.first_record,
-        geometry_.batch_size, block_order(geometry_, index, epoch)));
+        reading_, geometry_.files[block.file].path, std::move(rows), block, geometry_.batch_size,
+        block_order(geometry_, index, epoch)));
   }
 
  private:
@@ -63,7 +60,6 @@ class ParquetDataset final : public Dataset {
   const Features features_;
   const std::shared_ptr<const ParquetReading> reading_;
   std::vector<std::unique_ptr<RowSource>> sources_;  // of each file
-  std::vector<uint64_t> first_record_;               // of each file
   uint32_t block_rows_ = 1;
 };
 

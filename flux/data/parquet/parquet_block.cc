@@ -6,17 +6,17 @@
 #include <utility>
 
 #include "flux/data/criteo.h"
+#include "flux/data/one_key.h"
 
 namespace flux {
 
 ParquetBlock::ParquetBlock(std::shared_ptr<const ParquetReading> reading, std::string path,
-                           std::shared_ptr<const Batch> rows, uint64_t first,
-                           uint64_t first_in_pass, uint32_t batch_size, std::vector<uint32_t> order)
+                           std::shared_ptr<const Batch> rows, DataBlock block, uint32_t batch_size,
+                           std::vector<uint32_t> order)
     : reading_(std::move(reading)),
       path_(std::move(path)),
       rows_(std::move(rows)),
-      first_(first),
-      first_in_pass_(first_in_pass),
+      block_(std::move(block)),
       batch_size_(batch_size),
       order_(std::move(order)) {}
 
@@ -72,7 +72,7 @@ void ParquetBlock::gather_keys(std::span<const uint32_t> records, Batch* out) co
 
 Status ParquetBlock::refuse(uint32_t record, const char* what, const std::string& name,
                             float value) const {
-  return invalid("{}: record {}: {} '{}' is {}; it must be a number", path_, first_ + record + 1,
+  return invalid("{}: record {}: {} '{}' is {}; it must be a number", path_, number_in_file(record),
                  what, name, std::isnan(value) ? "missing or not a number" : "infinite");
 }
 
@@ -87,7 +87,7 @@ Status ParquetBlock::check_numbers(std::span<const uint32_t> records, const Batc
   for (size_t i = 0; i < batch.weights.size(); ++i)
     if (bad(batch.weights[i]) || batch.weights[i] < 0)
       return invalid("{}: record {}: weight {} is not a number of at least 0", path_,
-                     first_ + records[i] + 1, batch.weights[i]);
+                     number_in_file(records[i]), batch.weights[i]);
   const auto at = std::find_if(batch.dense_values.begin(), batch.dense_values.end(), bad);
   if (at == batch.dense_values.end()) return Status::ok();
   const auto place = static_cast<size_t>(at - batch.dense_values.begin());
@@ -105,10 +105,14 @@ Status ParquetBlock::read_batch(uint32_t batch, Batch* out) const {
     out->values.clear();
     out->keys.clear();
     for (const uint32_t row : records)
-      out->keys.push_back(criteo_example_key(first_in_pass_ + row));
+      out->keys.push_back(criteo_example_key(block_.number_in_pass(row)));
   } else {
     gather_keys(records, out);
   }
+  if (reading_->one_key)
+    if (const auto wrong = take_one_key_each(out))
+      return invalid("{}: record {}: {}", path_, number_in_file(records[wrong->example]),
+                     wrong->text(reading_->slots));
   reading_->features.apply(out);
   return Status::ok();
 }
@@ -117,7 +121,7 @@ std::string ParquetBlock::describe(uint32_t batch) const {
   if (uint64_t{batch} * batch_size_ >= order_.size()) return "";
   const std::span<const uint32_t> records = records_of(batch);
   const auto [low, high] = std::minmax_element(records.begin(), records.end());
-  const uint64_t first = first_ + *low + 1, last = first_ + *high + 1;
+  const uint64_t first = number_in_file(*low), last = number_in_file(*high);
   return last - first + 1 == records.size()
              ? fmt::format("{}: records {} to {}", path_, first, last)
              : fmt::format("{}: {} of records {} to {}", path_, records.size(), first, last);
@@ -126,7 +130,7 @@ std::string ParquetBlock::describe(uint32_t batch) const {
 std::string ParquetBlock::describe_example(uint32_t batch, uint32_t example) const {
   const size_t at = size_t{batch} * batch_size_ + example;
   if (example >= batch_size_ || at >= order_.size()) return "";
-  return fmt::format("{}: record {}", path_, first_ + order_[at] + 1);
+  return fmt::format("{}: record {}", path_, number_in_file(order_[at]));
 }
 
 }  // namespace flux

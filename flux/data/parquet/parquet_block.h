@@ -20,18 +20,21 @@ struct ParquetReading {
       : features(options),
         labels(options.labels),
         dense(options.dense),
-        key_per_example(options.key_per_example) {}
+        slots(options.slots),
+        key_per_example(options.key_per_example),
+        one_key(options.one_key && !options.key_per_example) {}
   FeaturePlan features;
   std::vector<std::string> labels, dense;
-  bool key_per_example;
+  std::vector<SlotOptions> slots;
+  bool key_per_example, one_key;
 };
 
 class ParquetBlock final : public BlockReader {
  public:
-  // `rows`: those of the block, in the order of the file; `first`: number in the file of the first.
+  // `rows`: all those of the block, in the order of the file.
   ParquetBlock(std::shared_ptr<const ParquetReading> reading, std::string path,
-               std::shared_ptr<const Batch> rows, uint64_t first, uint64_t first_in_pass,
-               uint32_t batch_size, std::vector<uint32_t> order);
+               std::shared_ptr<const Batch> rows, DataBlock block, uint32_t batch_size,
+               std::vector<uint32_t> order);
 
   Status read_batch(uint32_t batch, Batch* out) const override;
   std::string describe(uint32_t batch) const override;
@@ -40,6 +43,7 @@ class ParquetBlock final : public BlockReader {
  private:
   std::span<const uint32_t> records_of(uint32_t batch) const;
   void gather_numbers(std::span<const uint32_t> records, Batch* out) const;
+  uint64_t number_in_file(uint32_t row) const { return block_.lines_before + row + 1; }
   void gather_keys(std::span<const uint32_t> records, Batch* out) const;
   Status check_numbers(std::span<const uint32_t> records, const Batch& batch) const;
   Status refuse(uint32_t record, const char* what, const std::string& name, float value) const;
@@ -47,7 +51,7 @@ class ParquetBlock final : public BlockReader {
   const std::shared_ptr<const ParquetReading> reading_;
   const std::string path_;
   const std::shared_ptr<const Batch> rows_;
-  const uint64_t first_, first_in_pass_;
+  const DataBlock block_;
   const uint32_t batch_size_;
   const std::vector<uint32_t> order_;
 };

@@ -7,10 +7,11 @@
 #include "flux/data/blocks/block_file.h"
 #include "flux/data/criteo.h"
 #include "flux/data/decimal.h"
+#include "flux/data/file_head.h"
 #include "flux/data/line_error.h"
 #include "flux/data/parquet/column_map.h"
 #include "flux/data/parquet/parquet_file.h"
-#include "flux/data/sources/text_stream.h"
+#include "flux/data/tools/guess_text.h"
 
 namespace flux {
 namespace {
@@ -23,6 +24,7 @@ DataOptions blocks_options(const RecordSchema& schema) {
   out.labels = schema.labels;
   out.dense = schema.dense;
   out.weights = schema.weights;
+  out.one_key = !schema.many_keys;
   for (const std::string& slot : schema.slots) {
     out.slots.push_back({slot, ""});
     out.slots.back().values = schema.values;
@@ -32,12 +34,8 @@ DataOptions blocks_options(const RecordSchema& schema) {
 }
 
 // The whole lines of the first part of a file; of a single longer line, its first part.
-Result<std::string> first_lines(const ReadFile& file) {
-  FLUX_ASSIGN_OR_RETURN(const Packing packing, find_packing(file));
-  FLUX_ASSIGN_OR_RETURN(const auto stream, open_stream(file, packing));
-  std::string text(kLookBytes, '\0');
-  FLUX_ASSIGN_OR_RETURN(const size_t n, stream->read(text.data(), text.size()));
-  text.resize(n);
+Result<std::string> first_lines(const std::string& path) {
+  FLUX_ASSIGN_OR_RETURN(std::string text, read_file_head(path, kLookBytes));
   const size_t end = text.rfind('\n');
   if (end != std::string::npos) text.resize(end);
   return text;
@@ -145,10 +143,13 @@ Result<DataOptions> guess_data_options(const std::string& path) {
     out.raw_keys = parquet->is_own();
     return out;
   }
-  FLUX_ASSIGN_OR_RETURN(const std::string text, first_lines(file));
+  FLUX_ASSIGN_OR_RETURN(const std::string text, first_lines(path));
   const std::vector<std::string> lines = split(text, '\n');
   if (text.empty()) return invalid("{}: holds no record", path);
   if (std::count(lines[0].begin(), lines[0].end(), '\t') == kCriteoFields - 1) return DataOptions();
+  // The most particular first.
+  for (const auto guess : {guess_vw, guess_libffm, guess_libsvm, guess_multislot, guess_csv})
+    if (auto options = guess(lines)) return *std::move(options);
   FeasignGuess feasign;
   const bool fits = std::all_of(lines.begin(), lines.end(),
                                 [&](const std::string& line) { return feasign.add(line); });

@@ -19,6 +19,8 @@ class WholeData {
  public:
   static Result<WholeData> open(const std::vector<std::string>& files, DataOptions options,
                                 unsigned threads);
+  // Of data that is cut already, without the records that were set aside.
+  static Result<WholeData> open_cut(Geometry geometry, DataOptions options, unsigned threads);
 
   RecordSchema schema() const { return schema_of(options_); }
   uint64_t records() const { return data_->geometry().records(); }
@@ -32,7 +34,6 @@ class WholeData {
  private:
   WholeData(DataOptions options, unsigned threads)
       : options_(std::move(options)), threads_(threads) {}
-  Status check_block(uint32_t block, std::vector<Status>* bad) const;
 
   DataOptions options_;
   unsigned threads_;

@@ -13,33 +13,34 @@ constexpr size_t kIds = 60;
 
 class BendsTruth final : public MadeTruth {
  public:
-  explicit BendsTruth(uint64_t seed)
-      : weights_(hidden_normals(seed, 7, kSlots * kIds, 0.15)),
-        first_(hidden_normals(seed, 8, kSlots * kIds, 1)),
-        second_(hidden_normals(seed, 9, kSlots * kIds, 1)) {}
+  BendsTruth(uint64_t seed, const TruthMoment& moment)
+      : keys_(seed, moment, kSlots, kIds),
+        weights_(keys_.numbers(7, 1, 0.15)),
+        first_(keys_.numbers(8, 1, 1)),
+        second_(keys_.numbers(9, 1, 1)) {}
   std::vector<std::string> labels() const override { return {"label"}; }
   std::string yaml() const override { return numbered_slots_yaml(kSlots); }
   void draw(Random* random, MadeExample* out) const override {
     double linear = 0, a = 0, b = 0;
     for (uint32_t s = 0; s < kSlots; ++s) {
-      const uint64_t id = skewed(random, kIds);
-      const size_t row = s * kIds + id;
+      const auto [row, key] = keys_.pick(random, s, skewed(random, kIds));
       linear += weights_[row];
       a += first_[row];
       b += second_[row];
-      put_numbered(&out->features, s, id);
+      put_numbered(&out->features, s, key);
     }
     out->logits = {linear + std::fabs(a) - std::fabs(b)};
   }
 
  private:
+  HiddenRows keys_;
   std::vector<double> weights_, first_, second_;
 };
 
 }  // namespace
 
-std::unique_ptr<const MadeTruth> bends_truth(uint64_t seed) {
-  return std::make_unique<BendsTruth>(seed);
+std::unique_ptr<const MadeTruth> bends_truth(uint64_t seed, const TruthMoment& moment) {
+  return std::make_unique<BendsTruth>(seed, moment);
 }
 
 }  // namespace flux

@@ -14,8 +14,8 @@ constexpr size_t kDim = 3;
 
 class CrossesTruth final : public MadeTruth {
  public:
-  explicit CrossesTruth(uint64_t seed)
-      : vectors_(hidden_normals(seed, 10, kSlots * kIds * kDim, 1.0)) {}
+  CrossesTruth(uint64_t seed, const TruthMoment& moment)
+      : keys_(seed, moment, kSlots, kIds), vectors_(keys_.numbers(10, kDim, 1.0)) {}
   std::vector<std::string> labels() const override { return {"label"}; }
   std::string yaml() const override { return numbered_slots_yaml(kSlots); }
   void draw(Random* random, MadeExample* out) const override {
@@ -24,9 +24,9 @@ class CrossesTruth final : public MadeTruth {
       const double* of[kInGroup];
       for (uint32_t i = 0; i < kInGroup; ++i) {
         const uint32_t slot = g * kInGroup + i;
-        const uint64_t id = random->below(kIds);
-        of[i] = vectors_.data() + (slot * kIds + id) * kDim;
-        put_numbered(&out->features, slot, id);
+        const auto [row, key] = keys_.pick(random, slot, random->below(kIds));
+        of[i] = vectors_.data() + row * kDim;
+        put_numbered(&out->features, slot, key);
       }
       for (uint32_t d = 0; d < kDim; ++d) {
         const double x = of[0][d], y = of[1][d], z = of[2][d];
@@ -37,13 +37,14 @@ class CrossesTruth final : public MadeTruth {
   }
 
  private:
+  HiddenRows keys_;
   std::vector<double> vectors_;
 };
 
 }  // namespace
 
-std::unique_ptr<const MadeTruth> crosses_truth(uint64_t seed) {
-  return std::make_unique<CrossesTruth>(seed);
+std::unique_ptr<const MadeTruth> crosses_truth(uint64_t seed, const TruthMoment& moment) {
+  return std::make_unique<CrossesTruth>(seed, moment);
 }
 
 }  // namespace flux

@@ -12,37 +12,37 @@ constexpr size_t kDim = 2;
 
 class FieldPairsTruth final : public MadeTruth {
  public:
-  explicit FieldPairsTruth(uint64_t seed)
-      : vectors_(hidden_normals(seed, 11, kSlots * kIds * kSlots * kDim, 0.6)) {}
+  FieldPairsTruth(uint64_t seed, const TruthMoment& moment)
+      : keys_(seed, moment, kSlots, kIds), vectors_(keys_.numbers(11, kSlots * kDim, 0.6)) {}
   std::vector<std::string> labels() const override { return {"label"}; }
   std::string yaml() const override { return numbered_slots_yaml(kSlots); }
   void draw(Random* random, MadeExample* out) const override {
-    uint64_t ids[kSlots];
+    size_t rows[kSlots];
     for (uint32_t s = 0; s < kSlots; ++s) {
-      ids[s] = random->below(kIds);
-      put_numbered(&out->features, s, ids[s]);
+      const auto [row, key] = keys_.pick(random, s, random->below(kIds));
+      rows[s] = row;
+      put_numbered(&out->features, s, key);
     }
     double logit = 0;
     for (uint32_t i = 0; i < kSlots; ++i)
       for (uint32_t j = i + 1; j < kSlots; ++j)
         for (uint32_t d = 0; d < kDim; ++d)
-          logit += vectors_[at(i, ids[i], j) + d] * vectors_[at(j, ids[j], i) + d];
+          logit += vectors_[at(rows[i], j) + d] * vectors_[at(rows[j], i) + d];
     out->logits = {logit};
   }
 
  private:
-  // The vector of slot i's key for slot j.
-  static size_t at(uint32_t i, uint64_t id, uint32_t j) {
-    return ((i * kIds + id) * kSlots + j) * kDim;
-  }
+  // The vector of a row for the slot that it meets.
+  static size_t at(size_t row, uint32_t slot) { return (row * kSlots + slot) * kDim; }
 
+  HiddenRows keys_;
   std::vector<double> vectors_;
 };
 
 }  // namespace
 
-std::unique_ptr<const MadeTruth> field_pairs_truth(uint64_t seed) {
-  return std::make_unique<FieldPairsTruth>(seed);
+std::unique_ptr<const MadeTruth> field_pairs_truth(uint64_t seed, const TruthMoment& moment) {
+  return std::make_unique<FieldPairsTruth>(seed, moment);
 }
 
 }  // namespace flux

@@ -11,9 +11,10 @@ constexpr size_t kDim = 4;
 
 class FieldsTruth final : public MadeTruth {
  public:
-  explicit FieldsTruth(uint64_t seed)
-      : weights_(hidden_normals(seed, 1, kSlots * kIds, 0.25)),
-        vectors_(hidden_normals(seed, 2, kSlots * kIds * kDim, 0.35)) {}
+  FieldsTruth(uint64_t seed, const TruthMoment& moment)
+      : keys_(seed, moment, kSlots, kIds),
+        weights_(keys_.numbers(1, 1, 0.25)),
+        vectors_(keys_.numbers(2, kDim, 0.35)) {}
   std::vector<std::string> labels() const override { return {"label"}; }
   std::string yaml() const override { return numbered_slots_yaml(kSlots); }
   void draw(Random* random, MadeExample* out) const override {
@@ -21,15 +22,14 @@ class FieldsTruth final : public MadeTruth {
     double sum[kDim] = {};
     double squares = 0;
     for (uint32_t s = 0; s < kSlots; ++s) {
-      const uint64_t id = skewed(random, kIds);
-      const size_t row = s * kIds + id;
+      const auto [row, key] = keys_.pick(random, s, skewed(random, kIds));
       logit += weights_[row];
       for (uint32_t d = 0; d < kDim; ++d) {
         const double v = vectors_[row * kDim + d];
         sum[d] += v;
         squares += v * v;
       }
-      put_numbered(&out->features, s, id);
+      put_numbered(&out->features, s, key);
     }
     double pairs = -squares;
     for (const double x : sum) pairs += x * x;
@@ -37,13 +37,14 @@ class FieldsTruth final : public MadeTruth {
   }
 
  private:
+  HiddenRows keys_;
   std::vector<double> weights_, vectors_;
 };
 
 }  // namespace
 
-std::unique_ptr<const MadeTruth> fields_truth(uint64_t seed) {
-  return std::make_unique<FieldsTruth>(seed);
+std::unique_ptr<const MadeTruth> fields_truth(uint64_t seed, const TruthMoment& moment) {
+  return std::make_unique<FieldsTruth>(seed, moment);
 }
 
 }  // namespace flux

@@ -11,12 +11,16 @@ constexpr uint32_t kDim = 6;
 
 class TowersTruth final : public MadeTruth {
  public:
-  explicit TowersTruth(uint64_t seed) : seed_(seed), users_(kUsers * kDim), items_(kItems * kDim) {
-    for (uint64_t u = 0; u < kUsers; ++u)
+  TowersTruth(uint64_t seed, const TruthMoment& moment)
+      : seed_(seed),
+        user_keys_(seed, moment, 1, kUsers),
+        item_keys_(seed, moment, 1, kItems),
+        users_(user_keys_.numbers(8, kDim, 0.3)),
+        items_(item_keys_.numbers(9, kDim, 1)) {
+    for (size_t row = 0; row < user_keys_.size(); ++row)
       for (uint32_t d = 0; d < kDim; ++d)
-        users_[u * kDim + d] = 0.8 * hidden_normal(seed, 7, group_of(u) * kDim + d) +
-                               0.3 * hidden_normal(seed, 8, u * kDim + d);
-    for (size_t i = 0; i < items_.size(); ++i) items_[i] = hidden_normal(seed, 9, i);
+        users_[row * kDim + d] +=
+            0.8 * hidden_normal(seed, moment, 7, group_of(user_keys_.lasting(row)) * kDim + d);
   }
   std::vector<std::string> labels() const override { return {"label"}; }
   std::string yaml() const override {
@@ -24,27 +28,28 @@ class TowersTruth final : public MadeTruth {
            "    - {name: item}\n  group: user\n";
   }
   void draw(Random* random, MadeExample* out) const override {
-    const uint64_t user = random->below(kUsers);
-    const uint64_t item = skewed(random, kItems);
+    const HiddenRows::Key user = user_keys_.pick(random, 0, random->below(kUsers));
+    const HiddenRows::Key item = item_keys_.pick(random, 0, skewed(random, kItems));
     double product = 0;
     for (uint32_t d = 0; d < kDim; ++d)
-      product += users_[user * kDim + d] * items_[item * kDim + d];
-    put_feature(&out->features, "user", user);
-    put_feature(&out->features, "group", group_of(user));
-    put_feature(&out->features, "item", item);
+      product += users_[user.row * kDim + d] * items_[item.row * kDim + d];
+    put_feature(&out->features, "user", user.key);
+    put_feature(&out->features, "group", group_of(user.key));
+    put_feature(&out->features, "item", item.key);
     out->logits = {-0.7 + product};
   }
 
  private:
   uint64_t group_of(uint64_t user) const { return hash_pair(seed_, user) % kGroups; }
   uint64_t seed_;
+  HiddenRows user_keys_, item_keys_;
   std::vector<double> users_, items_;
 };
 
 }  // namespace
 
-std::unique_ptr<const MadeTruth> towers_truth(uint64_t seed) {
-  return std::make_unique<TowersTruth>(seed);
+std::unique_ptr<const MadeTruth> towers_truth(uint64_t seed, const TruthMoment& moment) {
+  return std::make_unique<TowersTruth>(seed, moment);
 }
 
 }  // namespace flux

@@ -10,34 +10,18 @@
 
 #include <fmt/format.h>
 
-#include "flux/base/hash.h"
 #include "flux/data/made_truth.h"
+#include "flux/data/truths/hidden_rows.h"
 
 namespace flux {
 
-std::unique_ptr<const MadeTruth> bends_truth(uint64_t seed);
-std::unique_ptr<const MadeTruth> crosses_truth(uint64_t seed);
-std::unique_ptr<const MadeTruth> field_pairs_truth(uint64_t seed);
-std::unique_ptr<const MadeTruth> fields_truth(uint64_t seed);
-std::unique_ptr<const MadeTruth> sequence_truth(uint64_t seed);
-std::unique_ptr<const MadeTruth> tasks_truth(uint64_t seed);
-std::unique_ptr<const MadeTruth> towers_truth(uint64_t seed);
-
-// A number of about the standard normal distribution that belongs to (seed, a, b) for ever.
-inline double hidden_normal(uint64_t seed, uint64_t a, uint64_t b) {
-  double sum = -6;  // of 12 uniforms
-  for (uint64_t i = 0; i < 12; ++i)
-    sum += static_cast<double>(hash_uniform(hash_pair(a, b), seed, i));
-  return sum;
-}
-
-// `count` of them, of one purpose, times `scale`.
-inline std::vector<double> hidden_normals(uint64_t seed, uint64_t purpose, size_t count,
-                                          double scale) {
-  std::vector<double> all(count);
-  for (size_t i = 0; i < count; ++i) all[i] = scale * hidden_normal(seed, purpose, i);
-  return all;
-}
+std::unique_ptr<const MadeTruth> bends_truth(uint64_t seed, const TruthMoment& moment);
+std::unique_ptr<const MadeTruth> crosses_truth(uint64_t seed, const TruthMoment& moment);
+std::unique_ptr<const MadeTruth> field_pairs_truth(uint64_t seed, const TruthMoment& moment);
+std::unique_ptr<const MadeTruth> fields_truth(uint64_t seed, const TruthMoment& moment);
+std::unique_ptr<const MadeTruth> sequence_truth(uint64_t seed, const TruthMoment& moment);
+std::unique_ptr<const MadeTruth> tasks_truth(uint64_t seed, const TruthMoment& moment);
+std::unique_ptr<const MadeTruth> towers_truth(uint64_t seed, const TruthMoment& moment);
 
 // The data section of slots f0, f1, ...; `labels` is a line of its own, or empty.
 inline std::string numbered_slots_yaml(uint32_t slots, const std::string& labels = "") {

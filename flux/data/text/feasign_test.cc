@@ -1,4 +1,4 @@
-#include "flux/data/feasign_line.h"
+#include "flux/data/text/feasign.h"
 
 #include <fstream>
 
@@ -6,6 +6,7 @@
 
 #include "flux/base/hash.h"
 #include "flux/data/test_files.h"
+#include "flux/data/text/test_lines.h"
 
 namespace flux {
 namespace {
@@ -27,34 +28,38 @@ uint64_t key(const char* space, uint64_t feasign) {
 }
 
 std::string refusal(const std::string& line, const DataOptions& o = options()) {
-  FeasignRecord record;
-  const auto wrong = FeasignParser(o).parse(line, &record);
-  return wrong ? fmt::format("{}: {}", wrong->column, wrong->what) : "";
+  return refusal_of(FeasignParser(o), line);
+}
+
+std::vector<uint64_t> keys_of(const LineRecord& record) {
+  return {record.line_keys().begin(), record.line_keys().end()};
 }
 
 TEST(FeasignLine, ReadsLabelsWeightKeysAndNumbers) {
-  FeasignRecord record;
+  LineRecord record;
   const auto wrong = FeasignParser(options()).parse(
-      "1,0 w=0.5 id=x7 sid=q user:17 item:9\t history:3  history:5 price:0.25\r", &record);
+      PaddedLine("1,0 w=0.5 id=x7 sid=q user:17 item:9\t history:3  history:5 price:0.25\r").view(),
+      &record);
   ASSERT_FALSE(wrong) << wrong->what;
   EXPECT_EQ(record.labels, (std::vector<float>{1, 0}));
   EXPECT_EQ(record.weight, 0.5F);
   EXPECT_EQ(record.dense, (std::vector<float>{0.25F, 0}));
-  EXPECT_EQ(record.slots, (std::vector<uint32_t>{0, 1, 2, 2}));
-  EXPECT_EQ(record.keys, (std::vector<uint64_t>{key("user", 17), key("item", 9), key("item", 3),
-                                                key("item", 5)}));
+  EXPECT_EQ(std::vector<uint32_t>(record.line_slots().begin(), record.line_slots().end()),
+            (std::vector<uint32_t>{0, 1, 2, 2}));
+  EXPECT_EQ(keys_of(record), (std::vector<uint64_t>{key("user", 17), key("item", 9), key("item", 3),
+                                                    key("item", 5)}));
   EXPECT_TRUE(record.ordered);
   EXPECT_NE(record.group, 0U);
 }
 
 TEST(FeasignLine, ARecordIsForgottenByTheNext) {
-  FeasignRecord record;
+  LineRecord record;
   const FeasignParser parser(options());
-  ASSERT_FALSE(parser.parse("1,1 w=2 history:1 user:2 age:3", &record));
+  ASSERT_FALSE(parser.parse(PaddedLine("1,1 w=2 history:1 user:2 age:3").view(), &record));
   EXPECT_FALSE(record.ordered);
-  ASSERT_FALSE(parser.parse("0,0", &record));
+  ASSERT_FALSE(parser.parse(PaddedLine("0,0").view(), &record));
   EXPECT_EQ(record.weight, 1);
-  EXPECT_TRUE(record.keys.empty());
+  EXPECT_EQ(record.count, 0U);
   EXPECT_TRUE(record.ordered);
   EXPECT_EQ(record.dense, (std::vector<float>{0, 0}));
   EXPECT_EQ(record.group, 0U);
@@ -94,21 +99,69 @@ TEST(FeasignLine, EveryMistakeIsNamedWithItsColumn) {
 TEST(FeasignLine, ReadsTextKeysAndValues) {
   DataOptions o = options();
   o.slots = {{"user", ""}, {"tag", "", false, true}, {"city", "", true}, {"word", "", true, true}};
-  FeasignRecord record;
+  LineRecord record;
   const auto wrong = FeasignParser(o).parse(
-      "1,0 city:a:b tag:3:0.5 tag:4 tag:5:-2 word:x:y:1e2 word:z user:7", &record);
+      PaddedLine("1,0 city:a:b tag:3:0.5 tag:4 tag:5:-2 word:x:y:1e2 word:z user:7").view(),
+      &record);
   ASSERT_FALSE(wrong) << wrong->what;
-  EXPECT_EQ(record.keys,
+  EXPECT_EQ(keys_of(record),
             (std::vector<uint64_t>{key("city", hash_bytes("a:b")), key("tag", 3), key("tag", 4),
                                    key("tag", 5), key("word", hash_bytes("x:y")),
                                    key("word", hash_bytes("z")), key("user", 7)}));
-  EXPECT_EQ(record.values, (std::vector<float>{1, 0.5F, 1, -2, 100, 1, 1}));
+  EXPECT_EQ(std::vector<float>(record.line_values().begin(), record.line_values().end()),
+            (std::vector<float>{1, 0.5F, 1, -2, 100, 1, 1}));
   EXPECT_EQ(refusal("1,0 tag:3:x", o), "11: value 'x' of slot 'tag' is not a number");
   EXPECT_EQ(refusal("1,0 tag:3:", o), "11: value '' of slot 'tag' is not a number");
   EXPECT_EQ(refusal("1,0 tag:3:nan", o), "11: value 'nan' of slot 'tag' is not a number");
   EXPECT_EQ(refusal("1,0 tag:3:1:2", o),
             "9: key '3:1' of slot 'tag' is not a whole number below 2^64");
   EXPECT_EQ(refusal("1,0 city:", o), "10: slot 'city' has no key");
+}
+
+// A line that is mostly good.
+std::string made_line(Random* random) {
+  const char* const words[] = {
+      "user:", "item:", "history:", "price:", "age:", "tag:", "a_name_longer_than_16:",
+      "city:", "w=",    "sid=",     "id="};
+  std::string line = random->below(20) == 0 ? "1" : "1,0";
+  for (uint64_t n = random->below(12); n > 0; --n) {
+    line += random->below(10) == 0 ? "\t" : " ";
+    if (random->below(30) == 0) line += " ";
+    line += words[random->below(std::size(words))];
+    const uint64_t bits = random->below(65);
+    line += fmt::format("{}", bits == 0 ? 0 : random->next() >> (64 - bits));
+    if (random->below(4) == 0) line += fmt::format(":{}", random->below(1000) / 8.0);
+    if (random->below(40) == 0) line += fmt::format("{}", random->next());
+    if (random->below(40) == 0) line += "e-3";
+  }
+  return line;
+}
+
+TEST(FeasignLine, TheFastParserReadsWhatThePlainOneReads) {
+  DataOptions o = options();
+  o.slots.push_back({"tag", "", false, true});
+  o.slots.push_back({"a_name_longer_than_16", "", false, true});
+  o.slots.push_back({"city", "", true, true});
+  o.group = "sid";
+  o.slices = {"item"};
+  const LineShape shape(o);
+  const FastFeasign fast(shape);
+  const PlainFeasign plain(shape);
+  Random random(7);
+  LineRecord by_fast, by_plain;
+  size_t taken = 0, good = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const std::string line = bent_line(made_line(&random), " \t:=,.-e019uw\r", &random);
+    const PaddedLine padded(line, random.below(2) == 0 ? '\n' : '\0');
+    const bool fine = !plain.parse(padded.view(), &by_plain);
+    good += fine ? 1 : 0;
+    if (!fast.parse(padded.view(), &by_fast)) continue;
+    ++taken;
+    ASSERT_TRUE(fine) << line;
+    ASSERT_EQ(text_of(by_fast), text_of(by_plain)) << line;
+  }
+  EXPECT_GT(good, 20'000U);
+  EXPECT_GT(taken, good * 8 / 10);
 }
 
 TEST(FeasignBlock, KeysStandSlotBySlotWhateverTheOrderOfTheLine) {
@@ -170,7 +223,8 @@ TEST(DataOptions, NamesMustBeDeclaredOnceAndFitTheFormat) {
   o.weights = true;
   EXPECT_EQ(problem(o),
             "data: format criteo_tsv has fixed columns; slots, dense, labels, weights, group, "
-            "raw_keys and metrics.slices are for other formats");
+            "raw_keys, one_key, columns, csv, minus_one_is_zero and metrics.slices are for other "
+            "formats");
 }
 
 }  // namespace

@@ -1,0 +1,117 @@
+// The first lines of csv files.
+#include <algorithm>
+
+#include "flux/base/text.h"
+#include "flux/data/file_head.h"
+#include "flux/data/text/csv.h"
+
+namespace flux {
+namespace {
+
+// The cells of a header; quotes in names are left out.
+std::vector<std::string> header_cells(std::string_view header, const DataOptions& options) {
+  std::vector<std::string> out;
+  const char separator = options.csv.separator == "tab" ? '\t' : options.csv.separator[0];
+  const char quote = options.csv.quote.empty() ? '\0' : options.csv.quote[0];
+  bool quoted = false;
+  out.emplace_back();
+  for (const char c : header) {
+    if (quote != '\0' && c == quote)
+      quoted = !quoted;
+    else if (c == separator && !quoted)
+      out.emplace_back();
+    else
+      out.back() += c;
+  }
+  return out;
+}
+
+// What data.columns calls the column; "": the job does not know it.
+std::string role_of(const std::string& name, const DataOptions& options) {
+  const auto in = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (in(options.csv.ignore)) return "-";
+  if (in(options.labels) || in(options.dense)) return name;
+  for (const SlotOptions& slot : options.slots)
+    if (slot.name == name) return name;
+  if (name == options.csv.weight) return options.weights ? "weight" : "-";
+  if (name == options.csv.sid) return "sid";
+  if (name == options.csv.id) return "id";
+  const std::vector<std::string>& ignore = options.csv.ignore;
+  return std::find(ignore.begin(), ignore.end(), "*") != ignore.end() ? "-" : "";
+}
+
+std::vector<std::string> declared_names(const DataOptions& options) {
+  std::vector<std::string> out = options.labels;
+  for (const SlotOptions& slot : options.slots) out.push_back(slot.name);
+  out.insert(out.end(), options.dense.begin(), options.dense.end());
+  for (const std::string& name : {options.csv.weight, options.csv.sid, options.csv.id})
+    out.push_back(name);
+  return out;
+}
+
+Result<std::string> header_of(const std::string& path, const PipeOptions& pipe) {
+  FLUX_ASSIGN_OR_RETURN(std::string text, read_file_head(path, 1 << 20, pipe));
+  text.resize(std::min(text.find('\n'), text.size()));
+  if (!text.empty() && text.back() == '\r') text.pop_back();
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  return text;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> csv_columns(std::string_view header, const DataOptions& options) {
+  std::vector<std::string> out;
+  const std::vector<std::string> cells = header_cells(header, options);
+  for (size_t i = 0; i < cells.size(); ++i) {
+    std::string role = role_of(cells[i], options);
+    if (role.empty())
+      return invalid(
+          "1:1: its {} column '{}' is not declared in the job{}; declare it, or name it "
+          "in data.csv.ignore",
+          ordinal(i + 1), cells[i], did_you_mean(cells[i], declared_names(options)));
+    if (role != "-" && std::find(out.begin(), out.end(), role) != out.end())
+      return invalid("1:1: has two columns '{}'", cells[i]);
+    out.push_back(std::move(role));
+  }
+  const auto missing = [&](const std::string& name) {
+    return std::find(out.begin(), out.end(), name) == out.end();
+  };
+  for (const std::string& name : declared_names(options)) {
+    const bool special =
+        name == options.csv.weight || name == options.csv.sid || name == options.csv.id;
+    if (!special && missing(name))
+      return invalid("1:1: has no column '{}', which the job declares{}; it has: {}", name,
+                     did_you_mean(name, cells), join(cells, ", "));
+  }
+  if (options.weights && missing("weight"))
+    return invalid("1:1: has no column '{}' for data.weights; see data.csv.weight",
+                   options.csv.weight);
+  if (options.group == "sid" && missing("sid"))
+    return invalid("1:1: has no column '{}' for data.group: sid; see data.csv.sid",
+                   options.csv.sid);
+  return out;
+}
+
+Result<DataOptions> with_csv_header(std::span<const std::string> files,
+                                    const DataOptions& options) {
+  if (options.format != "csv" || !options.csv.header || files.empty()) return options;
+  DataOptions out = options;
+  std::string first;
+  for (const std::string& path : files) {
+    FLUX_ASSIGN_OR_RETURN(const std::string header, header_of(path, options.pipe));
+    if (path == files[0]) {
+      first = header;
+      if (!out.columns.empty()) continue;  // the job says it
+      auto columns = csv_columns(header, options);
+      if (!columns.is_ok()) return invalid("{}:{}", path, columns.status().message());
+      out.columns = std::move(columns).value();
+    } else if (header != first) {
+      return invalid("{}:1:1: its header is not that of {}", path, files[0]);
+    }
+  }
+  return out;
+}
+
+}  // namespace flux

@@ -1,0 +1,37 @@
+// Text formats as they are written: for `flux data convert`. What is read back with the job section
+// that goes with it trains to the same weights.
+//
+// Keys are written as the tables have them (data.raw_keys). Numbers are the shortest that give the
+// same number again. Pure functions. Failure: kInvalid where a format cannot hold the data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "flux/data/batch.h"
+#include "flux/data/blocks/record_schema.h"
+
+namespace flux {
+
+struct TextWriter {
+  const char* format;
+  // Ok: data of this shape can be written.
+  Status (*can_hold)(const RecordSchema& schema);
+  // What stands before the first record; may be null.
+  std::string (*head)(const RecordSchema& schema);
+  // Appends an example, without a newline.
+  Status (*append)(const RecordSchema& schema, const Batch& batch, uint32_t example,
+                   std::string* out);
+  // Lines of the job's data section that only this format has; may be null.
+  std::string (*job)(const RecordSchema& schema);
+};
+
+// Null: the format is not written.
+const TextWriter* find_text_writer(const std::string& format);
+std::vector<std::string> text_writer_names();
+
+// The `data` section of a job that reads what was written to `path`.
+std::string written_data_section(const RecordSchema& schema, const std::string& format,
+                                 const std::string& path);
+
+}  // namespace flux

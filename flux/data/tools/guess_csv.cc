@@ -1,0 +1,119 @@
+// guess_csv(): columns by the header, kinds by the cells.
+#include <algorithm>
+#include <charconv>
+
+#include "flux/base/text.h"
+#include "flux/data/decimal.h"
+#include "flux/data/tools/guess_text.h"
+
+namespace flux {
+namespace {
+
+// Cells without their quotes; empty: a quote is open.
+std::vector<std::string> cells_of(const std::string& line, char separator) {
+  std::vector<std::string> out(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == separator && !quoted)
+      out.emplace_back();
+    else if (c != '\r')
+      out.back() += c;
+  }
+  if (quoted) out.clear();
+  return out;
+}
+
+bool is_number(const std::string& text) {
+  float value = 0;
+  return !text.empty() && parse_decimal(text.data(), text.data() + text.size(), &value);
+}
+
+bool is_key(const std::string& text) {
+  uint64_t value = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return wrong == std::errc() && end == text.data() + text.size();
+}
+
+struct ColumnSeen {
+  bool numbers = true, keys = true, lists = false, values = false, any = false;
+
+  void add(const std::string& cell) {
+    if (cell.empty() || cell == "NA") return;
+    any = true;
+    numbers = numbers && is_number(cell);
+    for (const std::string& item : split(cell, '|')) {
+      const size_t mark = item.rfind(':');
+      const bool valued = mark != std::string::npos && is_number(item.substr(mark + 1));
+      keys = keys && is_key(valued ? item.substr(0, mark) : item);
+      values = values || valued;
+    }
+    lists = lists || cell.find('|') != std::string::npos;
+  }
+};
+
+const char* const kLabels[] = {"label", "click", "y", "target", "clicked"};
+
+// The separator that cuts all lines into as many cells, more than one.
+char separator_of(Lines lines) {
+  for (const char separator : {',', '\t', ';'}) {
+    const size_t cells = cells_of(lines[0], separator).size();
+    if (cells > 1 && std::all_of(lines.begin(), lines.end(), [&](const std::string& line) {
+          return cells_of(line, separator).size() == cells;
+        }))
+      return separator;
+  }
+  return '\0';
+}
+
+void declare(const std::string& name, const ColumnSeen& seen, DataOptions* out) {
+  if (seen.any && seen.numbers && !seen.keys) {
+    out->dense.push_back(name);
+    return;
+  }
+  out->slots.push_back({name, "", !seen.keys, seen.keys && seen.values});
+}
+
+}  // namespace
+
+std::optional<DataOptions> guess_csv(Lines lines) {
+  if (lines.size() < 2) return std::nullopt;
+  const char separator = separator_of(lines);
+  if (separator == '\0') return std::nullopt;
+  const std::vector<std::string> names = cells_of(lines[0], separator);
+  if (std::any_of(names.begin(), names.end(),
+                  [](const std::string& name) { return name.empty() || is_number(name); }))
+    return std::nullopt;
+  std::vector<ColumnSeen> seen(names.size());
+  for (const std::string& line : lines.subspan(1)) {
+    const std::vector<std::string> cells = cells_of(line, separator);
+    for (size_t c = 0; c < cells.size(); ++c) seen[c].add(cells[c]);
+  }
+  DataOptions out;
+  out.format = "csv";
+  out.csv.separator = separator == '\t' ? "tab" : std::string(1, separator);
+  out.csv.missing = {"", "NA"};
+  const auto label = std::find_if(names.begin(), names.end(), [](const std::string& name) {
+    return std::find(std::begin(kLabels), std::end(kLabels), name) != std::end(kLabels);
+  });
+  if (label == names.end()) return std::nullopt;
+  out.labels = {*label};
+  for (size_t c = 0; c < names.size(); ++c) {
+    const std::string& name = names[c];
+    if (name == *label || name == "id") {
+      out.columns.push_back(name);
+      continue;
+    }
+    out.weights = out.weights || name == "weight";
+    if (name == "sid") out.group = "sid";
+    if (name != "weight" && name != "sid") declare(name, seen[c], &out);
+    out.columns.push_back(name);
+  }
+  if (out.slots.empty() && out.dense.empty()) return std::nullopt;
+  if (!reads_all(out, lines.subspan(1))) return std::nullopt;
+  out.columns.clear();  // the header says it
+  return out;
+}
+
+}  // namespace flux

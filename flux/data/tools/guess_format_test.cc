@@ -1,0 +1,51 @@
+#include "flux/data/tools/guess_format.h"
+
+#include <gtest/gtest.h>
+
+#include "flux/base/text.h"
+#include "flux/data/test_files.h"
+
+namespace flux {
+namespace {
+
+// Format, labels, slots (with ~ for text and * for values) and dense features of a guess; or the
+// refusal.
+std::string guess(const std::string& text) {
+  const TestDirectory folder;
+  const auto found = guess_data_options(folder.write("a.txt", text));
+  if (!found.is_ok()) return found.status().message().substr(folder.path("a.txt").size() + 2);
+  const DataOptions& o = found.value();
+  std::string out = o.format + " " + join(o.labels, ",") + ":";
+  for (const SlotOptions& slot : o.slots)
+    out += fmt::format(" {}{}{}", slot.name, slot.text ? "~" : "", slot.values ? "*" : "");
+  for (const std::string& name : o.dense) out += " #" + name;
+  if (!o.columns.empty()) out += " [" + join(o.columns, ",") + "]";
+  return out + (o.weights ? " w" : "") + (o.group.empty() ? "" : " " + o.group) +
+         (o.minus_one_is_zero ? " -1" : "");
+}
+
+TEST(GuessFormat, EachFormatIsKnownByItsLines) {
+  EXPECT_EQ(guess("1 user:17 item:9 price:0.5\n0 user:4\n"), "feasign label: user item #price");
+  EXPECT_EQ(guess("1 3:0.5 9:1\n-1 4:1\n"), "libsvm label: features* -1");
+  EXPECT_EQ(guess("1:2 qid:4 9:1\n0:1 qid:4 4:1 # x\n"), "libsvm label: features w sid");
+  EXPECT_EQ(guess("1 0:3:1 2:9:1\n0 1:4:1\n"), "libffm label: field0 field1 field2");
+  EXPECT_EQ(guess("1 |user 17 |tags a b:2\n-1 't |user 4 |dense x:1\n"),
+            "vw label: user tags~* #x -1");
+  EXPECT_EQ(guess("1 1 2 17 9 1 4 2 0.5 3\n1 0 1 17 1 4 2 0.5 3\n"),
+            "multislot label: slot2 slot3 #number4_1 #number4_2 [label,slot2,slot3,dense]");
+  EXPECT_EQ(guess("click,user,city,price,weight\n1,17,Rome,0.5,1\n0,4|5,NA,,2\n"),
+            "csv click: user city~ #price w");
+  EXPECT_EQ(guess("user\tlabel\n17:0.5\t1\n"), "csv label: user*");
+}
+
+TEST(GuessFormat, WhatIsNotClearIsSaid) {
+  EXPECT_EQ(guess("some words\n"),
+            "its format is not clear; its first line begins with 'some words'\nname a job whose "
+            "data section says it: --job JOB");
+  EXPECT_EQ(guess("1 user:17 x\n").substr(0, 23), "its format is not clear");
+  EXPECT_EQ(guess("1 2 3\n4\n").substr(0, 23), "its format is not clear") << "counts do not fit";
+  EXPECT_EQ(guess(""), "holds no record");
+}
+
+}  // namespace
+}  // namespace flux

@@ -1,0 +1,99 @@
+#include "flux/main/pass_data.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "flux/base/hash.h"
+#include "flux/base/text.h"
+#include "flux/data/bad_records.h"
+#include "flux/data/tools/global_shuffle.h"
+#include "flux/storage/files.h"
+
+namespace flux {
+namespace {
+
+Result<Geometry> scan_apart(std::span<const std::string> files, const DataOptions& options,
+                            unsigned threads, const std::atomic<bool>* stop,
+                            std::vector<BadRecord>* bad) {
+  FLUX_ASSIGN_OR_RETURN(Geometry geometry, Dataset::scan(files, options, threads, stop));
+  if (options.bad_records == 0) return geometry;
+  FLUX_ASSIGN_OR_RETURN(*bad, set_aside_bad_records(options, threads, stop, &geometry));
+  return geometry;
+}
+
+Status write_bad(const Job& job, uint32_t pass, const std::vector<BadRecord>& bad) {
+  const std::string folder = job.output + "/bad_records";
+  const std::string path = fmt::format("{}/pass-{:05}.tsv", folder, pass);
+  if (bad.empty() && !real_files().exists(path)) return Status::ok();
+  FLUX_RETURN_IF_ERROR(real_files().make_folders(folder));
+  return real_files().write_atomic(path, bad_records_text(bad));
+}
+
+Result<Geometry> shuffle_pass(const Job& job, uint32_t pass, Geometry geometry, unsigned threads,
+                              const std::atomic<bool>* stop) {
+  const std::string folder = job.output + "/shuffled";
+  const auto path = [&](uint32_t of) { return fmt::format("{}/pass-{:05}.blocks", folder, of); };
+  FLUX_RETURN_IF_ERROR(real_files().make_folders(folder));
+  // That of the pass before may still be read by a worker that is late.
+  if (pass >= 2) FLUX_RETURN_IF_ERROR(real_files().remove_all(path(pass - 2)));
+  const uint64_t bad = geometry.bad_records();
+  FLUX_ASSIGN_OR_RETURN(const WholeData data,
+                        WholeData::open_cut(std::move(geometry), job.data, threads));
+  const ShuffleOptions options{hash_pair(job.data.seed, pass), job.data.shuffle_memory_mb << 20};
+  FLUX_RETURN_IF_ERROR(shuffle_to_blocks(data, path(pass), options, stop));
+  const std::string made = path(pass);
+  FLUX_ASSIGN_OR_RETURN(Geometry shuffled,
+                        Dataset::scan({&made, 1}, shuffled_options(job.data), threads, stop));
+  shuffled.bad_before = bad;
+  return shuffled;
+}
+
+// The same place, whichever way it is written; what cannot be made absolute stays as it is.
+std::string canonical(const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path result = std::filesystem::absolute(path, failed);
+  return failed ? path : result.lexically_normal().string();
+}
+
+}  // namespace
+
+Result<Geometry> scan_good(std::span<const std::string> files, const DataOptions& options,
+                           unsigned threads, const std::atomic<bool>* stop) {
+  std::vector<BadRecord> bad;
+  return scan_apart(files, options, threads, stop, &bad);
+}
+
+Result<Geometry> cut_pass(const Job& job, uint32_t pass, std::span<const std::string> files,
+                          unsigned threads, const std::atomic<bool>* stop) {
+  std::vector<BadRecord> bad;
+  FLUX_ASSIGN_OR_RETURN(Geometry geometry, scan_apart(files, job.data, threads, stop, &bad));
+  FLUX_RETURN_IF_ERROR(write_bad(job, pass, bad));
+  if (!job.data.global_shuffle) return geometry;
+  return shuffle_pass(job, pass, std::move(geometry), threads, stop);
+}
+
+Result<std::string> check_frozen(const Job& job, uint32_t pass, const Geometry& frozen) {
+  Geometry wanted = frozen;  // the parts of a cut that the job file decides
+  wanted.format = job.data.global_shuffle ? shuffled_options(job.data).format : job.data.format;
+  wanted.batch_size = job.data.batch_size;
+  wanted.shuffle_seed = shuffle_seed_of(job.data);
+  const auto differences = geometry_differences(frozen, wanted);
+  const std::string& name = job.passes[pass].name;
+  if (!differences.empty())
+    return invalid(
+        "pass {} was begun with another cut of the data:\n  {}\n"
+        "set it back until the pass is closed, or start over with --fresh",
+        name, join(differences, "\n  "));
+  FLUX_ASSIGN_OR_RETURN(const auto dataset, Dataset::open(frozen, job.data));
+  if (job.data.global_shuffle) return std::string();  // its files are not those of the job
+  FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(job.passes[pass].train));
+  size_t added = 0;
+  for (const std::string& path : files)
+    added += std::none_of(frozen.files.begin(), frozen.files.end(), [&](const DataFile& file) {
+      return canonical(file.path) == canonical(path);
+    });
+  if (added == 0) return std::string();
+  return fmt::format("note: {} new file(s) match, but pass {} was cut without them", added, name);
+}
+
+}  // namespace flux

@@ -1,0 +1,28 @@
+// The data of a pass as jobs cut it: with its bad records set aside, if the job allows any.
+// Threads: any. Failure: as Dataset::scan and set_aside_bad_records.
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <string>
+
+#include "flux/data/dataset.h"
+#include "flux/job/job.h"
+
+namespace flux {
+
+// Without bad records, of which nothing is written down.
+Result<Geometry> scan_good(std::span<const std::string> files, const DataOptions& options,
+                           unsigned threads, const std::atomic<bool>* stop);
+
+// Pass `pass` of a job. Bad records are written to OUTPUT/bad_records/pass-NUMBER.tsv, which is of
+// the newest cut of that pass. With data.global_shuffle the cut is of
+// OUTPUT/shuffled/pass-NUMBER.blocks.
+Result<Geometry> cut_pass(const Job& job, uint32_t pass, std::span<const std::string> files,
+                          unsigned threads, const std::atomic<bool>* stop);
+
+// Whether an open pass, as it was cut, can go on under this job: a note for its user or nothing, or
+// kInvalid with what differs.
+Result<std::string> check_frozen(const Job& job, uint32_t pass, const Geometry& frozen);
+
+}  // namespace flux

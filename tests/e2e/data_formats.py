@@ -1,0 +1,221 @@
+"""Every format to every other: the same bytes whatever the way, and the same weights; and every
+model on every format that can hold its data (the table of docs/using/formats.md)."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+import unittest
+
+from _support import SOURCE, Case, sets
+
+FORMATS = ("blocks", "criteo_tsv", "csv", "feasign", "libffm", "libsvm", "multislot", "vw")
+JOB = """
+name: lr
+output: out
+deterministic: true
+precision: fp32
+{data}
+epochs: 2
+shards: 4
+tables:
+  - {{name: weight, dim: 1, init: uniform, init_scale: 0.1, optimizer: {{rule: sgd, lr: 0.5}}}}
+model:
+  layers:
+    - {{name: sparse, op: embedding, table: weight, combine: sum}}
+{layers}
+"""
+SPARSE_ONLY = "    - {name: loss, op: logistic_loss, inputs: [sparse, label]}"
+WEIGHTED = "    - {name: loss, op: logistic_loss, inputs: [sparse, label, weight]}"
+WITH_DENSE = """\
+    - {name: linear, op: fc, inputs: dense, units: 1}
+    - {name: logit, op: add, inputs: [sparse, linear]}
+    - {name: loss, op: logistic_loss, inputs: [logit, label]}"""
+
+
+def one_slot_lines(count: int) -> str:
+    """Weights, searches and values: what libsvm can hold."""
+    draw = random.Random(3)
+    lines = []
+    for i in range(count):
+        words = [f"features:{draw.randrange(200)}:{draw.randrange(1, 9) / 4}"
+                 for _ in range(draw.randrange(6))]
+        lines.append(" ".join([str(draw.randrange(2)), f"w={draw.randrange(1, 5) / 2}",
+                               f"sid=q{i // 7}", *words]))
+    return "\n".join(lines) + "\n"
+
+
+def slots_lines(count: int) -> str:
+    """Several slots with any number of keys and values: what libffm can hold."""
+    draw = random.Random(4)
+    lines = []
+    for _ in range(count):
+        words = [f"user:{draw.randrange(1, 50)}"] * draw.randrange(2)
+        words += [f"tags:{draw.randrange(90)}:{draw.randrange(1, 9) / 4}"
+                  for _ in range(draw.randrange(5))]
+        lines.append(" ".join([str(draw.randrange(2)), *words]))
+    return "\n".join(lines) + "\n"
+
+
+class DataFormats(Case):
+    def job(self, name: str, data: str, layers: str) -> str:
+        path = self.folder / f"{name}.yaml"
+        path.write_text(JOB.format(data=data.rstrip(), layers=layers))
+        return path.name
+
+    def trained(self, name: str, job: str) -> tuple[str, float]:
+        """The hash of all weights, and the AUC on all examples."""
+        self.flux("run", job, *sets(output=name))
+        result = self.summary(name)
+        self.assertEqual((result["lost"], result["doubled"]), (0, 0))
+        return str(result["model_hash"]), float(result["auc"])
+
+    def convert(self, job: str, to: str, out: str) -> str | None:
+        """The data section that reads it; None: the format says that it cannot hold the data."""
+        done = self.flux("data", "convert", "--job", job, "--to", to, "--out", out, code=None)
+        if done.code != 0:
+            self.assert_refused(done, f"--to {to}: the format cannot hold")
+            self.assertFalse((self.folder / out).exists())
+            self.assertFalse(list(self.folder.glob(f"{out}*")), "something is left over")
+            return None
+        return done.out + f"  batch: 50\n  test: [{out}]\n"
+
+    def check_pairs(self, source: str, layers: str, refused: set[str]) -> None:
+        first = self.job("source", source, layers)
+        want = self.trained("out_source", first)
+        jobs = {}
+        for to in FORMATS:
+            section = self.convert(first, to, f"a.{to}")
+            self.assertEqual(section is None, to in refused, to)
+            if section is None:
+                continue
+            jobs[to] = self.job(f"job_{to}", section, layers)
+            self.assertEqual(self.trained(f"out_{to}", jobs[to]), want, to)
+        for given, to in itertools.product(jobs, jobs):
+            with self.subTest(given=given, to=to):
+                self.assertIsNotNone(self.convert(jobs[given], to, f"b.{given}.{to}"))
+                self.assertEqual((self.folder / f"b.{given}.{to}").read_bytes(),
+                                 (self.folder / f"a.{to}").read_bytes())
+
+    def test_criteo_data(self) -> None:
+        self.flux("data", "gen", "criteo", "--examples", "500", "--out", "a.tsv")
+        self.check_pairs("data: {train: [a.tsv], test: [a.tsv], batch: 50}", WITH_DENSE,
+                         {"libsvm", "libffm"})
+
+    def test_one_slot_with_weights_searches_and_values(self) -> None:
+        (self.folder / "a.txt").write_text(one_slot_lines(500))
+        self.check_pairs("data: {format: feasign, train: [a.txt], test: [a.txt], batch: 50, "
+                         "weights: true, group: sid, slots: [{name: features, values: true}]}",
+                         WEIGHTED, {"criteo_tsv", "libffm", "multislot", "vw"})
+
+    def test_several_slots_with_values(self) -> None:
+        (self.folder / "a.txt").write_text(slots_lines(500))
+        self.check_pairs("data: {format: feasign, train: [a.txt], test: [a.txt], batch: 50, "
+                         "slots: [{name: user}, {name: tags, values: true}]}", SPARSE_ONLY,
+                         {"criteo_tsv", "libsvm", "multislot"})
+
+
+    def test_the_format_is_known_by_the_lines_and_said(self) -> None:
+        (self.folder / "a.txt").write_text(slots_lines(500))
+        data = ("slots: [{name: user}, {name: tags, values: true}], train: [a.txt], "
+                "test: [a.txt], batch: 50}")
+        want = self.trained("out_named", self.job("named", "data: {format: feasign, " + data,
+                                                  SPARSE_ONLY))
+        for name, text in (("auto", "data: {format: auto, "), ("left_out", "data: {")):
+            job = self.job(name, text + data, SPARSE_ONLY)
+            done = self.flux("run", job, *sets(output=f"out_{name}"))
+            self.assertIn("data.format auto: the lines of a.txt are feasign", done.err)
+            self.assertEqual(self.summary(f"out_{name}")["model_hash"], want[0])
+        done = self.flux("run", "auto.yaml", *sets(output="out_c"), "--servers", "1",
+                         "--workers", "2")
+        self.assert_exact("out_c", 1000)
+
+    def test_a_format_that_is_not_clear_is_refused(self) -> None:
+        (self.folder / "a.txt").write_text("some words\n")
+        job = self.job("auto", "data: {format: auto, slots: [{name: user}], train: [a.txt]}",
+                       SPARSE_ONLY)
+        self.assert_refused(self.flux("run", job, code=None), "data.format is auto",
+                            "its format is not clear")
+        (self.folder / "a.txt").write_text("1 |usr 1\n")  # known, but not what the job declares
+        done = self.flux("run", job, code=2)
+        self.assertIn("data.format auto: the lines of a.txt are vw", done.err)
+        self.assertIn("flux: a.txt:1:4: no slot or dense feature 'usr' is declared", done.err)
+
+
+# What each model cannot be fed with: libsvm has one slot, libffm and vw one label.
+NOT_HELD = {"mmoe": {"libsvm", "libffm", "vw"}, "ple": {"libsvm", "libffm", "vw"}}
+ELSEWHERE = {"word2vec"}  # reads sentences, as they are
+
+
+class Matrix(Case):
+    """A cell is a run of the model on the same examples in another format: the same numbers."""
+
+    def model_job(self, model: str) -> tuple[str, str]:
+        """Its job, without what has no place in every format, and the kind of its data."""
+        text = (SOURCE / "models" / f"{model}.yaml").read_text()
+        kind = re.search(r"data/made/(\w+)/train.txt", text)
+        assert kind is not None
+        path = self.folder / f"{model}.yaml"
+        path.write_text(re.sub(r"\n  group: .*", "", text))
+        return path.name, kind[1]
+
+    def run_cell(self, job: str, name: str, path: str, *more: str) -> tuple[object, ...]:
+        self.flux("run", job, "--fresh",
+                  *sets(output=name, data__train=path, data__test=path, data__batch=100,
+                        deterministic=True, precision="fp32", epochs=1), *more)
+        result = self.summary(name)
+        self.assertEqual((result["lost"], result["doubled"]), (0, 0))
+        return result["model_hash"], result["auc"], result["logloss"], result["train_logloss"]
+
+    def columns(self, section: str) -> list[str]:
+        found = re.search(r"columns: (\[.*\])", section)
+        return [] if found is None else ["--set", f"data.columns={found[1]}"]
+
+    def row(self, model: str) -> None:
+        job, kind = self.model_job(model)
+        path = f"{kind}.txt"
+        if not (self.folder / path).exists():
+            self.flux("data", "gen", "feasign", "--kind", kind, "--examples", "1200",
+                      "--out", path)
+        want = self.run_cell(job, f"{model}_feasign", path)
+        for to in FORMATS:
+            if to in ("criteo_tsv", "feasign"):
+                continue
+            out = f"{model}.{to}"
+            done = self.flux("data", "convert", "--job", job, path, "--to", to, "--out", out,
+                             code=None)
+            held = to not in NOT_HELD.get(model, {"libsvm"})
+            self.assertEqual(done.code, 0 if held else 2, done.text)
+            if not held:
+                continue
+            raw = [] if to == "blocks" else ["--set", "data.raw_keys=true"]
+            got = self.run_cell(job, f"{model}_{to}", out, "--set", f"data.format={to}", *raw,
+                                *self.columns(done.out))
+            self.assertEqual(got, want, f"{model} on {to}")
+
+    def test_every_model_on_every_format(self) -> None:
+        names = {path.stem for path in (SOURCE / "models").glob("*.yaml")} - ELSEWHERE
+        self.assertGreater(len(names), 10)
+        for model in sorted(names):
+            with self.subTest(model=model):
+                self.row(model)
+
+    def test_the_table_of_the_docs_says_so(self) -> None:
+        text = (SOURCE / "docs" / "using" / "formats.md").read_text()
+        rows = dict(re.findall(r"^\| `(\w+)` \|(.*)\|$", text.split("## Formats and models")[1],
+                               re.MULTILINE))
+        head = re.search(r"^\| model \|(.*)\|$", text, re.MULTILINE)
+        assert head is not None
+        formats = [name.strip(" `") for name in head[1].split("|")]
+        models = {path.stem for path in (SOURCE / "models").glob("*.yaml")}
+        self.assertEqual(set(rows), models)
+        for model in models - ELSEWHERE:
+            cells = [cell.strip() for cell in rows[model].split("|")]
+            held = {name for name, cell in zip(formats, cells, strict=True) if cell == "yes"}
+            self.assertEqual(held, set(FORMATS) - {"criteo_tsv"}
+                             - NOT_HELD.get(model, {"libsvm"}), model)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,91 @@
+"""data.global_shuffle: a pass is trained in one random order of all its records."""
+
+from __future__ import annotations
+
+import json
+import random
+import unittest
+from typing import Any
+
+from _kill import KillCase
+from _support import Case, sets
+
+JOB = """
+name: sorted
+output: out
+epochs: 1
+shards: 4
+data: {format: feasign, train: [a.txt], test: [t.txt], batch: 20, slots: [{name: user}], EXTRA}
+tables:
+  - {name: weight, dim: 1, optimizer: {rule: sgd, lr: 0.1}}
+model:
+  layers:
+    - {name: sparse, op: embedding, table: weight, combine: sum}
+    - {name: loss, op: logistic_loss, inputs: [sparse, label]}
+"""
+
+
+class GlobalShuffle(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        draw = random.Random(3)
+        users = [draw.random() for _ in range(40)]
+        made = []
+        for _ in range(20_000):
+            user = draw.randrange(40)
+            made.append((int(draw.random() < users[user]), user))
+        lines = [f"{label} user:{user}\n" for label, user in made]
+        (self.folder / "t.txt").write_text("".join(lines[:2000]))
+        # As a log that was written click after click: all zeros, then all ones.
+        (self.folder / "a.txt").write_text("".join(sorted(lines[2000:])))
+
+    def train(self, extra: str, *more: str) -> dict[str, Any]:
+        (self.folder / "job.yaml").write_text(JOB.replace("EXTRA", extra))
+        self.flux("run", "job.yaml", "--fresh", *more)
+        summary: dict[str, Any] = json.loads((self.folder / "out/summary.json").read_text())
+        self.assertEqual((summary["lost"], summary["doubled"]), (0, 0))
+        self.assertEqual(summary["applied_once"], 18_000)
+        return summary
+
+    def loss(self, extra: str, *more: str) -> float:
+        summary = self.train(extra, *more)
+        return float(summary["test"]["loss"])
+
+    def test_sorted_data_is_mixed(self) -> None:
+        self.assertLess(self.loss("global_shuffle: true"), 0.65)
+        made = self.flux("data", "head", "out/shuffled/pass-00000.blocks", "-n", "18000").out
+        labels = [int(line[0]) for line in made.splitlines()]
+        source = [int(line[0]) for line in (self.folder / "a.txt").read_text().splitlines()]
+        self.assertEqual(sorted(labels), source)
+        mean = sum(source) / len(source)
+        for begin in range(0, 18_000, 2_000):
+            self.assertAlmostEqual(sum(labels[begin:begin + 2_000]) / 2_000, mean, delta=0.06)
+
+    def test_the_same_order_again_and_in_a_cluster(self) -> None:
+        exact = sets(deterministic=True)
+        one = self.train("global_shuffle: true", *exact)["model_hash"]
+        self.assertEqual(self.train("global_shuffle: true", *exact)["model_hash"], one)
+        self.loss("global_shuffle: true", "--servers", "2", "--workers", "2")
+
+    def test_bad_records_stay_counted(self) -> None:
+        with (self.folder / "a.txt").open("a") as file:
+            file.write("1 user:x\n" * 7)
+        self.assertEqual(self.train("global_shuffle: true, bad_records: 10")["skipped"], 7)
+
+    def test_what_it_does_not_go_with_is_said(self) -> None:
+        (self.folder / "job.yaml").write_text(JOB.replace("EXTRA", "global_shuffle: true"))
+        self.assert_refused(
+            self.flux("run", "job.yaml", *sets(metrics__slices="[user]"), code=None),
+            "data.global_shuffle does not go with metrics.slices")
+
+
+class Killed(KillCase):
+    kills = 5
+
+    def test_exactly_once(self) -> None:
+        command = [*self.counting(records=3000, epochs=60), *sets(data__global_shuffle=True)]
+        self.kill_and_resume(command, 3000 * 60, seed=5)
+
+
+if __name__ == "__main__":
+    unittest.main()
