@@ -9,7 +9,7 @@ export JOBS
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
 SEEDS ?= 100000
-.PHONY: help deps build run test sim netns chaos drill slow bench bench-table asan tsan fuzz fmt fmt-check \
+.PHONY: help deps build parquet run test sim netns chaos drill slow bench bench-table asan tsan fuzz fmt fmt-check \
         tidy clean compare compare-optimizers compare-operators compare-metrics golden-operators \
         mutants
 
@@ -23,6 +23,10 @@ build:  ## build the binary: build/flux
 	@tools/deps.sh build
 	@test -f build/build.ninja || cmake --preset release
 	@$(NINJA) -C build flux
+
+parquet: build  ## build the Parquet plug-in beside the binary (sets up pinned pyarrow in .parquet)
+	@tools/deps.sh parquet
+	@tools/parquet.sh build
 
 run: build $(TRAIN) $(TEST)  ## build, make data if there is none, train the CTR-DNN example
 	build/flux run examples/ctr_dnn/job.yaml

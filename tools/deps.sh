@@ -9,15 +9,18 @@ packages() {
   case $1 in
     build) echo g++ cmake ninja-build ccache pkg-config libdnnl-dev ocl-icd-opencl-dev \
       opencl-headers libyaml-cpp-dev libcli11-dev libfmt-dev nlohmann-json3-dev libxxhash-dev \
-      libprotobuf-dev protobuf-compiler zlib1g-dev libasio-dev libssl-dev \
+      libprotobuf-dev protobuf-compiler zlib1g-dev libzstd-dev libasio-dev libssl-dev \
       libcpp-httplib-dev ;;
-    test) echo libgtest-dev python3 etcd-server openssl openssh-server openssh-client ;;
+    test) echo libgtest-dev python3 python3-venv etcd-server openssl openssh-server \
+      openssh-client ;;
+    parquet) echo python3 python3-venv ;;
     fuzz) echo clang-14 libclang-rt-14-dev libomp-14-dev ;;
     fmt) echo clang-format-14 ;;
     tidy) echo clang-tidy-14 libomp-14-dev python3-venv git ;;
     bench) echo python3 python3-venv libgrpc++-dev ;;
     netns) echo python3 iproute2 ;;
-    *) echo "tools/deps.sh: no group '$1'; there are: build test fuzz fmt tidy bench netns" >&2
+    *) echo "tools/deps.sh: no group '$1'; there are: build test parquet fuzz fmt tidy bench" \
+      "netns" >&2
       exit 2 ;;
   esac
 }

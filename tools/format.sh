@@ -8,7 +8,7 @@ else
   mode=(-i)
 fi
 folders=()
-for folder in flux tests bench; do
+for folder in flux plugins tests bench; do
   [ ! -d "$folder" ] || folders+=("$folder")
 done
 find "${folders[@]}" \( -name '*.cc' -o -name '*.h' \) -print0 |

@@ -394,7 +394,7 @@ def check_includes(source: Source, deps: dict[str, set[str] | None]) -> Iterator
         if parts[0] == "flux" and len(parts) > 2 and source.path.startswith("flux/"):
             if what := refused_include(source, parts[1], deps):
                 yield Sin(source.path, number, "layers", what)
-        elif match.group(1) == '"' and parts[0] not in {"flux", "tests", "bench"}:
+        elif match.group(1) == '"' and parts[0] not in {"flux", "plugins", "tests", "bench"}:
             if match.group(2).endswith(".inc"):
                 continue  # written by CMake into the build folder
             what = f'"{match.group(2)}": quotes are for our own headers, named from the root'

@@ -20,7 +20,7 @@ Geometry make_geometry() {
   Geometry g;
   g.format = "criteo_tsv";
   g.batch_size = 10;
-  g.files = {{"a.tsv", 100, 75, false}};
+  g.files = {{"a.tsv", 100, 75, Packing::kPlain}};
   g.blocks = {{0, 0, 50, 0, 40}, {0, 50, 100, 40, 35}};  // both of four batches
   return g;
 }

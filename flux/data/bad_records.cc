@@ -38,6 +38,7 @@ void drop_empty_blocks(Geometry* geometry) {
       const auto lines = static_cast<uint32_t>(kept.back().lines());
       for (const uint32_t line : block.bad) kept.back().bad.push_back(lines + line);
       kept.back().end = block.end;
+      kept.back().content = 0;
     } else if (block.records == 0) {
       if (waiting.empty()) waiting_begin = block.begin;
       for (size_t i = 0; i < block.bad.size(); ++i)
@@ -47,6 +48,7 @@ void drop_empty_blocks(Geometry* geometry) {
         for (uint32_t& line : block.bad) line += static_cast<uint32_t>(waiting.size());
         block.bad.insert(block.bad.begin(), waiting.begin(), waiting.end());
         block.begin = waiting_begin;
+        block.content = 0;
         waiting.clear();
       }
       kept.push_back(std::move(block));
@@ -85,6 +87,7 @@ Result<std::vector<BadRecord>> find_bad_records(const Dataset& data, const DataO
   Geometry one = data.geometry();  // once more, as batches of one
   one.blocks = {one.blocks[block]};
   one.batch_size = 1;
+  one.blocks[0].content = 0;  // it was by batches
   DataOptions single = options;
   single.batch_size = 1;
   FLUX_ASSIGN_OR_RETURN(const auto again, Dataset::open(one, single));

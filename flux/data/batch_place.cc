@@ -10,9 +10,9 @@ bool has_batch(const Geometry& geometry, uint32_t block, uint32_t batch) {
 
 }  // namespace
 
-std::string place_text(const std::string& path, bool gzip, TextRange bytes,
+std::string place_text(const std::string& path, bool packed, TextRange bytes,
                        const std::string& records) {
-  if (gzip) return fmt::format("{}: {}", path, records);
+  if (packed) return fmt::format("{}: {}", path, records);
   return fmt::format("{}:{}..{} ({})", path, bytes.begin, bytes.end, records);
 }
 
@@ -33,7 +33,7 @@ std::string describe_batch(const Geometry& geometry, uint32_t block, uint32_t ba
     records = geometry.shuffle_seed == 0 && in.bad.empty()
                   ? fmt::format("{} of {} to {}", records, first, last)
                   : fmt::format("{} records of {} to {}{}", n, first, last, how);
-  return place_text(file.path, file.gzip, {in.begin, in.end}, records);
+  return place_text(file.path, file.packing != Packing::kPlain, {in.begin, in.end}, records);
 }
 
 std::vector<uint64_t> records_of_batch(const Geometry& geometry, uint32_t block, uint32_t batch,

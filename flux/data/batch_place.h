@@ -30,7 +30,7 @@ struct TextRange {
   uint64_t begin = 0;
   uint64_t end = 0;
 };
-std::string place_text(const std::string& path, bool gzip, TextRange bytes,
+std::string place_text(const std::string& path, bool packed, TextRange bytes,
                        const std::string& records);
 
 }  // namespace flux

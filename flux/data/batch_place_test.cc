@@ -102,7 +102,7 @@ TEST(BatchPlace, LeadsBackToTheRecordsOfEveryBatch) {
         const std::set<uint64_t> sorted(want.begin(), want.end());
         const std::string whole = describe_batch(g, block, j, kEpoch);
         const std::string exact = reader.value()->describe(j);
-        if (g.files[g.blocks[block].file].gzip) {
+        if (g.files[g.blocks[block].file].packing == Packing::kGzip) {
           EXPECT_FALSE(Place(exact).found) << "no bytes to seek to";
           EXPECT_TRUE(exact.starts_with(g.files[g.blocks[block].file].path + ": ")) << exact;
           continue;
@@ -128,7 +128,7 @@ TEST(BatchPlace, LeadsBackToTheRecordsOfEveryBatch) {
 TEST(BatchPlace, Texts) {
   Geometry g;
   g.batch_size = 10;
-  g.files = {{"a.tsv", 500, 45, false}, {"b.tsv.gz", 70, 15, true}};
+  g.files = {{"a.tsv", 500, 45, Packing::kPlain}, {"b.tsv.gz", 70, 15, Packing::kGzip}};
   g.blocks = {{0, 0, 200, 0, 20}, {0, 200, 400, 20, 20}, {0, 400, 500, 40, 5}, {1, 0, 90, 45, 15}};
   number_lines(&g);
   EXPECT_EQ(describe_batch(g, 1, 0), "a.tsv:200..400 (records 21 to 30 of 21 to 40)");
@@ -148,7 +148,7 @@ TEST(BatchPlace, WhatTheGeometryLacksIsSaid) {
   g.batch_size = 10;
   g.blocks = {{7, 0, 10, 0, 1}};
   EXPECT_EQ(describe_batch(g, 0, 0), "batch 0 of block 0, which the data does not have");
-  g.files = {{"a.tsv", 10, 1, false}};
+  g.files = {{"a.tsv", 10, 1, Packing::kPlain}};
   g.blocks[0].file = 0;
   EXPECT_EQ(describe_batch(g, 0, 1), "batch 1 of block 0, which the data does not have");
   EXPECT_EQ(describe_batch(g, 0, 0), "a.tsv:0..10 (records 1 to 1)");

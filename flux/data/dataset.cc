@@ -4,8 +4,8 @@
 
 #include "flux/base/text.h"
 #include "flux/data/format.h"
-#include "flux/data/gzip.h"
 #include "flux/data/options.h"
+#include "flux/data/sources/text_file.h"
 #include "flux/data/text/csv.h"
 #include "flux/data/tools/global_shuffle.h"
 #include "flux/storage/read_file.h"
@@ -20,15 +20,8 @@ class TextDataset final : public Dataset {
       : geometry_(std::move(geometry)),
         features_(features_of(options)),
         header_lines_(header_lines_of(options)),
-        format_(std::move(format)) {
-    std::vector<std::vector<uint64_t>> cuts(geometry_.files.size());
-    for (const DataBlock& block : geometry_.blocks) cuts[block.file].push_back(block.begin);
-    for (size_t i = 0; i < geometry_.files.size(); ++i) {
-      const DataFile& file = geometry_.files[i];
-      gzip_.push_back(file.gzip ? std::make_unique<GzipFile>(file.path, std::move(cuts[i]))
-                                : nullptr);
-    }
-  }
+        format_(std::move(format)),
+        texts_(geometry_, options.pipe) {}
   const Geometry& geometry() const override { return geometry_; }
   const Features& features() const override { return features_; }
   Result<std::unique_ptr<BlockReader>> open_block(uint32_t index, uint32_t epoch) const override;
@@ -38,7 +31,7 @@ class TextDataset final : public Dataset {
   const Features features_;
   const uint64_t header_lines_;
   const std::unique_ptr<const BlockFormat> format_;
-  std::vector<std::unique_ptr<GzipFile>> gzip_;  // of each file, null if plain
+  const TextFiles texts_;
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
 };
 
@@ -47,15 +40,10 @@ Result<std::unique_ptr<BlockReader>> TextDataset::open_block(uint32_t index, uin
   const DataBlock& block = geometry_.blocks[index];
   const DataFile& file = geometry_.files[block.file];
   const uint64_t first_line = block.lines_before + 1 + header_lines_;
+  const bool packed = file.packing != Packing::kPlain;
   auto out =
-      format_->make({block, geometry_.batch_size, file.path, file.gzip, first_line, epoch}, pool_);
-  if (file.gzip) {
-    FLUX_RETURN_IF_ERROR(
-        gzip_[block.file]->read(block.begin, block.end - block.begin, out->text()));
-  } else {
-    FLUX_ASSIGN_OR_RETURN(const ReadFile opened, ReadFile::open(file.path));
-    FLUX_RETURN_IF_ERROR(opened.read_at(block.begin, out->text(), block.end - block.begin));
-  }
+      format_->make({block, geometry_.batch_size, file.path, packed, first_line, epoch}, pool_);
+  FLUX_RETURN_IF_ERROR(texts_.read(block, out->text()));
   FLUX_RETURN_IF_ERROR(out->prepare(block_order(geometry_, index, epoch)));
   return std::unique_ptr<BlockReader>(std::move(out));
 }
@@ -69,6 +57,7 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
     return open(geometry, shuffled_options(options));
   Geometry now = geometry;
   now.format = options.format;
+  now.pipe = pipe_text(options.pipe);
   now.batch_size = options.batch_size;
   now.shuffle_seed = shuffle_seed_of(options);
   for (DataFile& file : now.files) {

@@ -17,6 +17,7 @@
 #include "flux/base/status.h"
 #include "flux/data/batch.h"
 #include "flux/data/geometry.h"
+#include "flux/data/sources/pipe_options.h"
 
 namespace flux {
 
@@ -61,6 +62,7 @@ struct CsvOptions {
 
 struct DataOptions {
   std::string format = "criteo_tsv";  // one of data_formats()
+  PipeOptions pipe;                   // of formats with a record in each line
   uint32_t batch_size = 1000;
   bool shuffle = true;
   // Before a pass its records are put into an order of all of them, as a block file in the job's

@@ -403,7 +403,7 @@ TEST(DatasetErrors, OptionsAreChecked) {
   EXPECT_EQ(
       message([](DataOptions& o) { o.format = "criteo_tvs"; }),
       "data format 'criteo_tvs' is not known; allowed: criteo_tsv, feasign, multislot, libsvm, "
-      "libffm, vw, csv, sentences, blocks, "
+      "libffm, vw, csv, sentences, blocks, parquet, "
       "did you mean "
       "'criteo_tsv'?");
   EXPECT_EQ(message([](DataOptions& o) { o.dense_transform = "sqrt"; }),

@@ -1,26 +1,21 @@
 #include "flux/data/file_head.h"
 
-#include <algorithm>
-
-#include "flux/data/gzip.h"
+#include "flux/data/sources/text_stream.h"
 #include "flux/storage/read_file.h"
 
 namespace flux {
 
-Result<std::string> read_file_head(const std::string& path, size_t bytes_max) {
+Result<std::string> read_file_head(const std::string& path, size_t bytes_max,
+                                   const PipeOptions& pipe) {
   FLUX_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::open(path));
-  std::string text(bytes_max, '\0');
-  unsigned char magic[2] = {};
-  if (file.size() >= 2) FLUX_RETURN_IF_ERROR(file.read_at(0, magic, 2));
-  if (magic[0] == 0x1f && magic[1] == 0x8b) {
-    GzipStream stream(file, false);
-    FLUX_RETURN_IF_ERROR(stream.start(GzipPoint{}));
-    FLUX_ASSIGN_OR_RETURN(const size_t n, stream.read(text.data(), text.size()));
-    text.resize(n);
-  } else {
-    text.resize(std::min<uint64_t>(text.size(), file.size()));
-    FLUX_RETURN_IF_ERROR(file.read_at(0, text.data(), text.size()));
+  Packing packing = Packing::kPipe;
+  if (pipe.command.empty()) {
+    FLUX_ASSIGN_OR_RETURN(packing, find_packing(file));
   }
+  FLUX_ASSIGN_OR_RETURN(const auto stream, open_stream(file, packing, pipe));
+  std::string text(bytes_max, '\0');
+  FLUX_ASSIGN_OR_RETURN(const size_t n, stream->read(text.data(), text.size()));
+  text.resize(n);
   return text;
 }
 

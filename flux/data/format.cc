@@ -4,6 +4,7 @@
 
 #include "flux/data/blocks/dataset.h"
 #include "flux/data/format_check.h"
+#include "flux/data/parquet/dataset.h"
 #include "flux/data/text/formats.h"
 
 namespace flux {
@@ -13,6 +14,13 @@ Status check_blocks(const DataOptions& options) {
   FLUX_RETURN_IF_ERROR(check_declared(options, {}));
   if (!options.slices.empty() || options.raw_keys)
     return invalid("data: metrics.slices and raw_keys are for text formats, not for blocks");
+  return Status::ok();
+}
+
+Status check_parquet(const DataOptions& options) {
+  FLUX_RETURN_IF_ERROR(check_declared(options, {}));
+  if (!options.slices.empty())
+    return invalid("data: metrics.slices are for text formats, not for parquet");
   return Status::ok();
 }
 
@@ -45,6 +53,7 @@ constexpr DataFormat kFormats[] = {
     {"csv", check_csv, csv_lines, nullptr, nullptr},
     {"sentences", check_sentences, sentence_format, nullptr, nullptr},
     {"blocks", check_blocks, nullptr, scan_block_files, open_block_files},
+    {"parquet", check_parquet, nullptr, scan_parquet_files, open_parquet_files},
 };
 
 }  // namespace

@@ -155,6 +155,7 @@ uint64_t Geometry::hash() const {
   ByteWriter out;
   out.put(kVersion);
   out.text(format);
+  if (!pipe.empty()) out.text(pipe);
   out.put(batch_size);
   out.put(shuffle_seed);
   out.put<uint64_t>(files.size());
@@ -162,7 +163,7 @@ uint64_t Geometry::hash() const {
     out.text(file.path);
     out.put(file.bytes);
     out.put(file.records);
-    out.put<uint8_t>(file.gzip ? 1 : 0);
+    out.put(static_cast<uint8_t>(file.packing));
   }
   out.put<uint64_t>(blocks.size());
   for (const DataBlock& b : blocks) {
@@ -184,17 +185,22 @@ std::string Geometry::to_json() const {
   root["version"] = kVersion;
   root["hash"] = fmt::format("{:016x}", hash());
   root["format"] = format;
+  if (!pipe.empty()) root["pipe"] = pipe;
   root["batch_size"] = batch_size;
   root["shuffle_seed"] = shuffle_seed;
   if (bad_before != 0) root["bad_before"] = bad_before;
   root["files"] = Json::array();
-  for (const DataFile& file : files)
+  for (const DataFile& file : files) {
     root["files"].push_back({{"path", file.path},
                              {"bytes", file.bytes},
                              {"records", file.records},
-                             {"gzip", file.gzip},
+                             {"gzip", file.packing == Packing::kGzip},
                              {"modified_ns", file.modified_ns},
                              {"content", file.content}});
+    if (file.packing > Packing::kGzip)
+      root["files"].back()["packing"] = static_cast<uint8_t>(file.packing);
+    if (file.in_order) root["files"].back()["in_order"] = true;
+  }
   root["blocks"] = Json::array();
   for (const DataBlock& b : blocks) {
     root["blocks"].push_back({{"file", b.file},
@@ -202,6 +208,7 @@ std::string Geometry::to_json() const {
                               {"end", b.end},
                               {"first_record", b.first_record},
                               {"records", b.records}});
+    if (b.content != 0) root["blocks"].back()["content"] = b.content;
     if (!b.bad.empty()) root["blocks"].back()["bad"] = b.bad;
   }
   return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -217,13 +224,19 @@ Result<Geometry> Geometry::from_json(std::string_view text) {
     return corrupt(fmt::format("version {}, this program reads {}", version, kVersion));
   Geometry g;
   g.format = top.text("format");
+  if (root.contains("pipe")) g.pipe = top.text("pipe");
   g.batch_size = static_cast<uint32_t>(top.number("batch_size", UINT32_MAX));
   g.shuffle_seed = top.number("shuffle_seed");
   if (root.contains("bad_before")) g.bad_before = top.number("bad_before");
   for (const Json& item : top.list("files")) {
     Fields f(item);
-    g.files.push_back({f.text("path"), f.number("bytes"), f.number("records"), f.flag("gzip"),
-                       f.number("modified_ns"), f.number("content")});
+    const Packing packing =
+        item.contains("packing")
+            ? static_cast<Packing>(f.number("packing", static_cast<uint64_t>(Packing::kColumns)))
+            : (f.flag("gzip") ? Packing::kGzip : Packing::kPlain);
+    g.files.push_back({f.text("path"), f.number("bytes"), f.number("records"), packing,
+                       f.number("modified_ns"), f.number("content"),
+                       item.contains("in_order") && f.flag("in_order")});
     FLUX_RETURN_IF_ERROR(f.status());
   }
   for (const Json& item : top.list("blocks")) {
@@ -232,6 +245,7 @@ Result<Geometry> Geometry::from_json(std::string_view text) {
                         f.number("end"), f.number("first_record"),
                         static_cast<uint32_t>(f.number("records", UINT32_MAX))});
     if (item.contains("bad")) g.blocks.back().bad = f.numbers("bad");
+    if (item.contains("content")) g.blocks.back().content = f.number("content");
     FLUX_RETURN_IF_ERROR(f.status());
   }
   const std::string expected = top.text("hash");
@@ -250,6 +264,9 @@ std::vector<std::string> geometry_differences(const Geometry& before, const Geom
     if (a != b) out.push_back(fmt::format("{} {}, was {}", what, b, a));
   };
   differ("format", before.format, now.format);
+  if (before.pipe != now.pipe)
+    out.push_back(fmt::format("pipe {}, was {}", now.pipe.empty() ? "none" : now.pipe,
+                              before.pipe.empty() ? "none" : before.pipe));
   differ("batch_size", before.batch_size, now.batch_size);
   differ("shuffle_seed", before.shuffle_seed, now.shuffle_seed);
   differ("files:", before.files.size(), now.files.size());
@@ -266,9 +283,9 @@ std::vector<std::string> geometry_differences(const Geometry& before, const Geom
       out.push_back(fmt::format("{}: its content has changed", a.path));
     if (a.records != b.records)
       out.push_back(fmt::format("{}: {} records, was {}", a.path, b.records, a.records));
-    if (a.gzip != b.gzip)
-      out.push_back(fmt::format("{}: {}, was {}", a.path, b.gzip ? "gzip" : "plain text",
-                                a.gzip ? "gzip" : "plain text"));
+    if (a.packing != b.packing)
+      out.push_back(
+          fmt::format("{}: {}, was {}", a.path, packing_name(b.packing), packing_name(a.packing)));
   }
   if (out.empty()) differ("blocks:", before.blocks.size(), now.blocks.size());
   if (out.empty() && before.hash() != now.hash()) out.emplace_back("blocks are cut elsewhere");

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "flux/base/status.h"
+#include "flux/data/sources/packing.h"
 
 namespace flux {
 
@@ -23,10 +24,12 @@ struct DataFile {
   std::string path;
   uint64_t bytes = 0;  // size on disk
   uint64_t records = 0;
-  bool gzip = false;
+  Packing packing = Packing::kPlain;
   // What tells whether a file of the same size is still the same; no part of the geometry's hash.
   uint64_t modified_ns = 0;  // by the file system's clock
   uint64_t content = 0;      // hash of the text, looked at only if the clock says "modified"
+  // Its text can only be read from front to back, so its blocks are leased in order.
+  bool in_order = false;
 };
 
 struct DataBlock {
@@ -37,6 +40,9 @@ struct DataBlock {
   uint32_t records = 0;            // 1 to batch_size * kBlockBatches
   uint64_t lines_before = 0;       // in its file
   std::vector<uint32_t> bad = {};  // lines of it that were set aside, rising
+  // Of text that is unpacked or made: hash_batches() of it (batch_hash.h), so that a text that is
+  // not the same each time is noticed. 0: not known; no part of the geometry's hash.
+  uint64_t content = 0;
 
   uint64_t lines() const { return records + bad.size(); }
   // The number over all files of the pass of the record in line `line`, which is none of `bad`.
@@ -45,6 +51,7 @@ struct DataBlock {
 
 struct Geometry {
   std::string format;  // "criteo_tsv"
+  std::string pipe;    // the command that the files go through, as JSON; "": none
   uint32_t batch_size = 0;
   uint64_t shuffle_seed = 0;  // 0: records keep their order
   std::vector<DataFile> files;

@@ -14,7 +14,8 @@ Geometry sample() {
   g.format = "criteo_tsv";
   g.batch_size = 10;
   g.shuffle_seed = 7;
-  g.files = {{"data/a \"1\".tsv", 500, 45, false}, {"data/b.tsv.gz", 70, 5, true}};
+  g.files = {{"data/a \"1\".tsv", 500, 45, Packing::kPlain},
+             {"data/b.tsv.gz", 70, 5, Packing::kGzip}};
   g.blocks = {{0, 0, 200, 0, 20}, {0, 200, 400, 20, 20}, {0, 400, 500, 40, 5}, {1, 0, 90, 45, 5}};
   return g;
 }
@@ -61,7 +62,7 @@ TEST(Geometry, HashSeesEveryField) {
   changed([](Geometry& g) { g.files[0].path = "x"; });
   changed([](Geometry& g) { g.files[0].bytes = 1; });
   changed([](Geometry& g) { g.files[0].records = 1; });
-  changed([](Geometry& g) { g.files[0].gzip = true; });
+  changed([](Geometry& g) { g.files[0].packing = Packing::kGzip; });
   changed([](Geometry& g) { g.files.pop_back(); });
   changed([](Geometry& g) { g.blocks[1].begin = 201; });
   changed([](Geometry& g) { g.blocks[1].end = 201; });

@@ -17,6 +17,7 @@
 #include <zlib.h>
 
 #include "flux/base/status.h"
+#include "flux/data/sources/text_stream.h"
 #include "flux/storage/read_file.h"
 
 namespace flux {
@@ -31,18 +32,18 @@ struct GzipPoint {
 };
 
 // One inflating pass over a file of one or more members.
-class GzipStream {
+class GzipStream final : public TextStream {
  public:
   // `track`: remember the last entry point that was passed.
   GzipStream(const ReadFile& file, bool track);
-  ~GzipStream();
+  ~GzipStream() override;
   GzipStream(const GzipStream&) = delete;
   GzipStream& operator=(const GzipStream&) = delete;
 
   Status start(const GzipPoint& point);
-  // Up to `size` bytes of text; fewer only at the end of the text.
-  Result<size_t> read(char* out, size_t size);
-  uint64_t text_offset() const { return text_; }
+  Result<size_t> read(char* out, size_t size) override;
+  uint64_t text_offset() const override { return text_; }
+  uint64_t file_offset() const override { return fetched_ - z_.avail_in; }
   // The last entry point at or before text_offset(); needs `track`.
   const GzipPoint& point() const { return point_; }
 
@@ -51,7 +52,6 @@ class GzipStream {
   Status next_member();
   Status skip_trailer();
   Status inflate_some();
-  uint64_t file_offset() const { return fetched_ - z_.avail_in; }
   Status corrupt(std::string_view what) const;
 
   const ReadFile& file_;

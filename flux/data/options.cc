@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <glob.h>
+#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
 #include "flux/base/text.h"
@@ -10,6 +11,27 @@
 #include "flux/data/format.h"
 
 namespace flux {
+namespace {
+
+Status check_pipe(const DataOptions& options, const DataFormat& format) {
+  const std::vector<std::string>& command = options.pipe.command;
+  if (command.empty()) return Status::ok();
+  if (format.lines == nullptr)
+    return invalid("data.pipe makes text, which format {} is not; leave it out", options.format);
+  if (command[0].empty()) return invalid("data.pipe: its first word, the program, is empty");
+  for (const std::string& word : command)
+    if (word.find('\0') != std::string::npos)
+      return invalid("data.pipe: '{}...' has a NUL byte in it", word.c_str());
+  return Status::ok();
+}
+
+}  // namespace
+
+std::string pipe_text(const PipeOptions& pipe) {
+  if (pipe.command.empty()) return "";
+  return nlohmann::json(pipe.command)
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 Status check_data_options(const DataOptions& options) {
   const std::string transforms[] = {"log1p", "none"};
@@ -23,6 +45,7 @@ Status check_data_options(const DataOptions& options) {
   if (options.batch_size == 0 || options.batch_size > kBatchSizeMax)
     return invalid("batch_size {} is out of range; allowed: 1 to {}", options.batch_size,
                    kBatchSizeMax);
+  FLUX_RETURN_IF_ERROR(check_pipe(options, *format));
   FLUX_RETURN_IF_ERROR(format->check(options));
   if (options.global_shuffle && (options.format == "sentences" || !options.slices.empty()))
     return invalid("data.global_shuffle does not go with {}",

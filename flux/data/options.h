@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "flux/base/status.h"
 #include "flux/data/dataset.h"
@@ -13,6 +14,8 @@ constexpr uint32_t kBatchSizeMax = 1U << 24;
 constexpr uint64_t kBlockBytesMax = 1ULL << 31;  // a block is held in memory as a whole
 
 Status check_data_options(const DataOptions& options);
+// As Geometry::pipe has it.
+std::string pipe_text(const PipeOptions& pipe);
 // Lines of each file before its first record.
 uint32_t header_lines_of(const DataOptions& options);
 

@@ -16,7 +16,7 @@ class OrderedRun {
       : chunks_(chunks), file_(file), written_(written) {}
 
   void work(const MakeChunk& make) {
-    PiecePacker packer(file_->gzip());
+    PiecePacker packer(file_->packing());
     for (uint64_t chunk; (chunk = next_.fetch_add(1)) < chunks_;) {
       const auto piece = packer.pack(make(chunk));
       std::unique_lock lock(mutex_);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "flux/storage/atomic_file.h"
 
@@ -28,8 +29,17 @@ struct PiecePacker::Deflater {
   bool ready = false;
 };
 
-PiecePacker::PiecePacker(bool gzip) {
-  if (!gzip) return;
+struct PiecePacker::Zstd {
+  ZSTD_CCtx* context = ZSTD_createCCtx();
+  Zstd() = default;
+  ~Zstd() { ZSTD_freeCCtx(context); }
+  Zstd(const Zstd&) = delete;
+  Zstd& operator=(const Zstd&) = delete;
+};
+
+PiecePacker::PiecePacker(Packing packing) {
+  if (packing == Packing::kZstd) zstd_ = std::make_unique<Zstd>();
+  if (packing != Packing::kGzip) return;
   deflater_ = std::make_unique<Deflater>();
   // Negative window bits: raw deflate, so that pieces join into one member.
   deflater_->ready =
@@ -41,6 +51,7 @@ PiecePacker::~PiecePacker() {
 }
 
 Result<PiecePacker::Piece> PiecePacker::pack(std::string_view plain) {
+  if (zstd_) return pack_zstd(plain);
   if (!deflater_) return Piece{plain, plain.size(), 0};
   z_stream& stream = deflater_->stream;
   if (!deflater_->ready || deflateReset(&stream) != Z_OK)
@@ -60,11 +71,25 @@ Result<PiecePacker::Piece> PiecePacker::pack(std::string_view plain) {
   return Piece{{packed_.data(), size}, plain.size(), static_cast<uint32_t>(crc)};
 }
 
+// A frame that says how much text it holds, so that readers can enter it, and its check sum.
+Result<PiecePacker::Piece> PiecePacker::pack_zstd(std::string_view plain) {
+  if (zstd_->context == nullptr) return error(Code::kIo, "zstd cannot start: out of memory?");
+  ZSTD_CCtx_setParameter(zstd_->context, ZSTD_c_compressionLevel, kLevel);
+  ZSTD_CCtx_setParameter(zstd_->context, ZSTD_c_checksumFlag, 1);
+  packed_.resize(ZSTD_compressBound(plain.size()));
+  const size_t size =
+      ZSTD_compress2(zstd_->context, packed_.data(), packed_.size(), plain.data(), plain.size());
+  if (ZSTD_isError(size))
+    return error(Code::kIo, "zstd failed to compress {} bytes: {}", plain.size(),
+                 ZSTD_getErrorName(size));
+  return Piece{{packed_.data(), size}, plain.size(), 0};
+}
+
 PiecewiseFile::PiecewiseFile(std::string path, int fd)
     : path_(std::move(path)),
       in_place_(is_special_file(path_)),
       aside_(in_place_ ? path_ : path_ + std::string(kTemporarySuffix)),
-      gzip_(path_.ends_with(".gz")),
+      packing_(packing_by_name(path_)),
       fd_(fd) {}
 
 PiecewiseFile::~PiecewiseFile() {
@@ -83,7 +108,7 @@ Result<std::unique_ptr<PiecewiseFile>> PiecewiseFile::create(const std::string& 
   const int fd = ::open(aside.c_str(), O_WRONLY | O_CLOEXEC | create, 0644);
   if (fd < 0) return errno_status("cannot create " + aside, errno);
   std::unique_ptr<PiecewiseFile> file(new PiecewiseFile(path, fd));
-  if (file->gzip_) FLUX_RETURN_IF_ERROR(file->write(kGzipHeader));
+  if (file->packing_ == Packing::kGzip) FLUX_RETURN_IF_ERROR(file->write(kGzipHeader));
   return file;
 }
 
@@ -98,7 +123,7 @@ Status PiecewiseFile::write(std::string_view bytes) {
 }
 
 Status PiecewiseFile::append(const PiecePacker::Piece& piece) {
-  if (gzip_)
+  if (packing_ == Packing::kGzip)
     plain_crc_ = static_cast<uint32_t>(
         crc32_combine(plain_crc_, piece.plain_crc, static_cast<z_off_t>(piece.plain_size)));
   plain_size_ += piece.plain_size;
@@ -106,7 +131,7 @@ Status PiecewiseFile::append(const PiecePacker::Piece& piece) {
 }
 
 Status PiecewiseFile::commit() {
-  if (gzip_) {
+  if (packing_ == Packing::kGzip) {
     std::string end(kLastBlock);
     put_u32(plain_crc_, &end);
     put_u32(static_cast<uint32_t>(plain_size_), &end);

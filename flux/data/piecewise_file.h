@@ -1,4 +1,5 @@
-// A file written in pieces that appears only when it is whole; plain, or one gzip member.
+// A file written in pieces that appears only when it is whole; plain, one gzip member, or
+// a zstd frame for each piece.
 //
 // Made for many producers: each turns its piece into file bytes by itself (pack, any thread, the
 // costly part), then append() takes the packed pieces in order, one caller at a time. The bytes
@@ -12,13 +13,14 @@
 #include <string_view>
 
 #include "flux/base/status.h"
+#include "flux/data/sources/packing.h"
 
 namespace flux {
 
 // One per producer: bytes of a piece as they go into the file, valid until its next pack().
 class PiecePacker {
  public:
-  explicit PiecePacker(bool gzip);
+  explicit PiecePacker(Packing packing);
   ~PiecePacker();
   PiecePacker(const PiecePacker&) = delete;
   PiecePacker& operator=(const PiecePacker&) = delete;
@@ -30,8 +32,11 @@ class PiecePacker {
   Result<Piece> pack(std::string_view plain);
 
  private:
+  Result<Piece> pack_zstd(std::string_view plain);
   struct Deflater;
-  std::unique_ptr<Deflater> deflater_;  // null: plain
+  struct Zstd;
+  std::unique_ptr<Deflater> deflater_;  // null: not gzip
+  std::unique_ptr<Zstd> zstd_;          // null: not zstd
   std::string packed_;
 };
 
@@ -42,7 +47,7 @@ class PiecewiseFile {
   PiecewiseFile(const PiecewiseFile&) = delete;
   PiecewiseFile& operator=(const PiecewiseFile&) = delete;
 
-  bool gzip() const { return gzip_; }  // the path ends in ".gz"
+  Packing packing() const { return packing_; }  // by the end of the path
   Status append(const PiecePacker::Piece& piece);
   Status commit();  // flushes to disk and renames; nothing may be appended after it
 
@@ -53,7 +58,7 @@ class PiecewiseFile {
   const std::string path_;
   const bool in_place_;  // a device or pipe: nothing is put aside or renamed
   const std::string aside_;
-  const bool gzip_;
+  const Packing packing_;
   int fd_;
   uint64_t plain_size_ = 0;
   uint32_t plain_crc_ = 0;

@@ -1,7 +1,8 @@
 // Dataset::scan(): one reading pass that counts lines, then a look at the few places where a block
-// begins. Plain files are read in parts by all threads; a gzip file is inflated by one.
+// begins. Plain files are read in parts by all threads; one that is packed or piped by one.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -13,9 +14,11 @@
 #include "flux/data/criteo.h"
 #include "flux/data/dataset.h"
 #include "flux/data/format.h"
-#include "flux/data/gzip.h"
 #include "flux/data/lines.h"
 #include "flux/data/options.h"
+#include "flux/data/sources/batch_hash.h"
+#include "flux/data/sources/text_file.h"
+#include "flux/data/sources/text_stream.h"
 #include "flux/data/text/csv.h"
 #include "flux/storage/read_file.h"
 
@@ -80,15 +83,20 @@ class LineCounter {
 struct FileScan {
   explicit FileScan(ReadFile opened) : file(std::move(opened)) {}
   ReadFile file;
-  bool gzip = false;
-  uint64_t header_lines = 0;  // before the first record
+  Packing packing = Packing::kPlain;
+  uint64_t header_lines = 0;  // before the first record; 0 or 1
   uint64_t header_bytes = 0;
-  std::vector<Chunk> chunks;         // plain
-  std::vector<uint64_t> batch_ends;  // gzip: text offset behind every batch_size-th newline
+  std::vector<Chunk> chunks;  // plain
+  // The first part of plain text that a line is too long for: what is behind it need not be read.
+  std::unique_ptr<std::atomic<uint64_t>> last_part =
+      std::make_unique<std::atomic<uint64_t>>(UINT64_MAX);
+  // Of others: text offset behind every batch_size-th newline, and hashes of the batches.
+  std::vector<uint64_t> batch_ends, batch_hashes;
   uint64_t records = 0;
   uint64_t text_bytes = 0;
   uint64_t content = 0;  // hash of the text
 
+  bool plain() const { return packing == Packing::kPlain; }
   void take(const LineCounter& counter) {
     records = counter.records() - std::min(counter.records(), header_lines);
     header_bytes = header_lines > 0 ? counter.first_line_bytes() : 0;
@@ -100,7 +108,7 @@ struct FileScan {
   }
 };
 
-Result<FileScan> open_file(const std::string& path) {
+Result<FileScan> open_file(const std::string& path, const PipeOptions& pipe) {
   // Geometry is kept as JSON, which holds no other strings.
   if (!nlohmann::json::accept(
           nlohmann::json(path).dump(-1, ' ', false, nlohmann::json::error_handler_t::ignore)) ||
@@ -109,13 +117,12 @@ Result<FileScan> open_file(const std::string& path) {
     return invalid("{}: the path is not valid UTF-8; rename the file", path);
   FLUX_ASSIGN_OR_RETURN(ReadFile file, ReadFile::open(path));
   FileScan scan(std::move(file));
-  unsigned char magic[2] = {};
-  if (scan.file.size() >= 2) FLUX_RETURN_IF_ERROR(scan.file.read_at(0, magic, 2));
-  scan.gzip = magic[0] == 0x1f && magic[1] == 0x8b;
-  if (!scan.gzip && path.ends_with(".gz") && scan.file.size() > 0)
-    return error(Code::kCorrupt, "{}: gzip data is damaged at byte 0: no gzip head; copy it again",
-                 path);
-  if (!scan.gzip) scan.chunks.resize((scan.file.size() + kChunkBytes - 1) / kChunkBytes);
+  if (!pipe.command.empty()) {
+    scan.packing = Packing::kPipe;
+  } else {
+    FLUX_ASSIGN_OR_RETURN(scan.packing, find_packing(scan.file));
+  }
+  if (scan.plain()) scan.chunks.resize((scan.file.size() + kChunkBytes - 1) / kChunkBytes);
   return scan;
 }
 
@@ -125,11 +132,20 @@ Status check_stop(const std::atomic<bool>* stop) {
 }
 
 Status count_part(FileScan* scan, uint64_t part) {
+  if (part > scan->last_part->load()) return Status::ok();
   Buffer<char> text(kChunkBytes);
+  uint64_t without_newline = 0;
   const uint64_t end = std::min<uint64_t>((part + 1) * kPartChunks, scan->chunks.size());
   for (uint64_t i = part * kPartChunks; i < end; ++i) {
     FLUX_RETURN_IF_ERROR(scan->file.read_at(i * kChunkBytes, text.data(), scan->chunk_bytes(i)));
     scan->chunks[i] = look_at(text.data(), scan->chunk_bytes(i));
+    without_newline = scan->chunks[i].newlines > 0 ? 0 : without_newline + scan->chunk_bytes(i);
+    if (without_newline > kCriteoLineBytesMax) {
+      for (uint64_t last = scan->last_part->load();
+           part < last && !scan->last_part->compare_exchange_weak(last, part);) {
+      }
+      break;
+    }
   }
   return Status::ok();
 }
@@ -140,51 +156,63 @@ uint64_t next_batch_end(uint64_t before, uint64_t header_lines, uint64_t batch_s
   return header_lines + (lines / batch_size + 1) * batch_size;
 }
 
-Status count_gzip(FileScan* scan, uint32_t batch_size, const std::atomic<bool>* stop) {
+// Of text that comes as a stream.
+Status count_stream(FileScan* scan, const DataOptions& options, const std::atomic<bool>* stop) {
+  const uint32_t batch_size = options.batch_size;
   Buffer<char> text(kChunkBytes);
-  GzipStream stream(scan->file, false);
-  FLUX_RETURN_IF_ERROR(stream.start(GzipPoint{}));
+  FLUX_ASSIGN_OR_RETURN(const auto stream, open_stream(scan->file, scan->packing, options.pipe));
   LineCounter counter;
+  BatchHasher hasher;
   for (size_t n = kChunkBytes; n == kChunkBytes;) {
     FLUX_RETURN_IF_ERROR(check_stop(stop));
-    FLUX_ASSIGN_OR_RETURN(n, stream.read(text.data(), kChunkBytes));
+    FLUX_ASSIGN_OR_RETURN(n, stream->read(text.data(), kChunkBytes));
     const Chunk chunk = look_at(text.data(), n);
     const uint64_t before = counter.newlines();
     const uint64_t base = counter.bytes();
     FLUX_RETURN_IF_ERROR(counter.add(scan->file.path(), chunk, n));
     size_t at = 0;
     uint64_t line = before;
+    if (before < scan->header_lines) {  // the header is in no batch
+      at = chunk.newlines > 0 ? chunk.first + 1 : n;
+      line = before + (chunk.newlines > 0 ? 1 : 0);
+    }
     for (uint64_t cut = next_batch_end(before, scan->header_lines, batch_size);
          cut <= counter.newlines(); cut += batch_size) {
+      const size_t begin = at;
       at += find_newline(text.data() + at, n - at, cut - line - 1) + 1;
       line = cut;
       scan->batch_ends.push_back(base + at);
+      hasher.add({text.data() + begin, at - begin});
+      hasher.end_batch();
     }
+    hasher.add({text.data() + at, n - at});
   }
+  scan->batch_hashes = hasher.finish();
   scan->take(counter);
   return Status::ok();
 }
 
-// The pieces of reading work: a part of a plain file, or a whole gzip file.
+// The pieces of reading work: a part of a plain file, or the whole of another.
 struct Piece {
   FileScan* scan = nullptr;
   uint64_t part = 0;
 };
 
-Status count_lines(std::vector<FileScan>* scans, uint32_t batch_size, unsigned threads,
+Status count_lines(std::vector<FileScan>* scans, const DataOptions& options, unsigned threads,
                    const std::atomic<bool>* stop) {
   std::vector<Piece> pieces;
   for (FileScan& scan : *scans) {
     const uint64_t parts = (scan.chunks.size() + kPartChunks - 1) / kPartChunks;
-    for (uint64_t part = 0; part < (scan.gzip ? 1 : parts); ++part) pieces.push_back({&scan, part});
+    for (uint64_t part = 0; part < (scan.plain() ? parts : 1); ++part)
+      pieces.push_back({&scan, part});
   }
   FLUX_RETURN_IF_ERROR(parallel_for(pieces.size(), threads, [&](size_t i) -> Status {
     FLUX_RETURN_IF_ERROR(check_stop(stop));
-    return pieces[i].scan->gzip ? count_gzip(pieces[i].scan, batch_size, stop)
-                                : count_part(pieces[i].scan, pieces[i].part);
+    return pieces[i].scan->plain() ? count_part(pieces[i].scan, pieces[i].part)
+                                   : count_stream(pieces[i].scan, options, stop);
   }));
   for (FileScan& scan : *scans) {
-    if (!scan.gzip) {
+    if (scan.plain()) {
       LineCounter counter;
       for (uint64_t i = 0; i < scan.chunks.size(); ++i)
         FLUX_RETURN_IF_ERROR(counter.add(scan.file.path(), scan.chunks[i], scan.chunk_bytes(i)));
@@ -220,7 +248,7 @@ std::vector<Cut> plain_cuts(const FileScan& scan, uint64_t block_records) {
 Status find_cuts(const FileScan& scan, uint32_t per_block, uint32_t batch_size, unsigned threads,
                  std::vector<uint64_t>* out) {
   const uint64_t block_records = uint64_t{per_block} * batch_size;
-  if (scan.gzip) {
+  if (!scan.plain()) {
     for (uint64_t record = block_records; record < scan.records; record += block_records)
       out->push_back(scan.batch_ends[record / batch_size - 1]);
     return Status::ok();
@@ -249,6 +277,14 @@ Status find_cuts(const FileScan& scan, uint32_t per_block, uint32_t batch_size, 
   });
 }
 
+// 0 for plain text, which nothing can unpack wrongly.
+uint64_t block_hash(const FileScan& scan, size_t first_batch, uint32_t batches) {
+  if (scan.plain()) return 0;
+  const std::span<const uint64_t> all(scan.batch_hashes);
+  return join_batch_hashes(
+      all.subspan(first_batch, std::min<size_t>(batches, all.size() - first_batch)));
+}
+
 Status cut_file(const FileScan& scan, uint32_t file, uint32_t per_block, unsigned threads,
                 Geometry* g) {
   std::vector<uint64_t> begins;
@@ -256,8 +292,9 @@ Status cut_file(const FileScan& scan, uint32_t file, uint32_t per_block, unsigne
   begins.insert(begins.begin(), scan.header_bytes);
   const uint64_t block_records = uint64_t{per_block} * g->batch_size;
   uint64_t first = g->records();
-  g->files.push_back({scan.file.path(), scan.file.size(), scan.records, scan.gzip,
-                      static_cast<uint64_t>(scan.file.modified_ns()), scan.content});
+  g->files.push_back({scan.file.path(), scan.file.size(), scan.records, scan.packing,
+                      static_cast<uint64_t>(scan.file.modified_ns()), scan.content,
+                      reads_in_order(scan.file, scan.packing, scan.text_bytes)});
   uint64_t left = scan.records;
   for (size_t i = 0; i < begins.size(); ++i) {
     const uint64_t end = i + 1 < begins.size() ? begins[i + 1] : scan.text_bytes;
@@ -266,6 +303,7 @@ Status cut_file(const FileScan& scan, uint32_t file, uint32_t per_block, unsigne
                      scan.file.path(), per_block, g->batch_size, human_bytes(end - begins[i]));
     const uint64_t records = std::min(left, block_records);
     g->blocks.push_back({file, begins[i], end, first, static_cast<uint32_t>(records)});
+    g->blocks.back().content = block_hash(scan, i * per_block, per_block);
     first += records;
     left -= records;
   }
@@ -290,16 +328,17 @@ Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOpt
   FLUX_RETURN_IF_ERROR(with_csv_header(files, options).status());
   std::vector<FileScan> scans;
   for (const std::string& path : files) {
-    FLUX_ASSIGN_OR_RETURN(FileScan scan, open_file(path));
+    FLUX_ASSIGN_OR_RETURN(FileScan scan, open_file(path, options.pipe));
     scan.header_lines = header_lines_of(options);
     scans.push_back(std::move(scan));
   }
-  FLUX_RETURN_IF_ERROR(count_lines(&scans, options.batch_size, threads, stop));
+  FLUX_RETURN_IF_ERROR(count_lines(&scans, options, threads, stop));
   uint64_t records = 0;
   for (const FileScan& scan : scans) records += scan.records;
   const uint32_t per_block = block_batches(records, options.batch_size);
   Geometry g;
   g.format = options.format;
+  g.pipe = pipe_text(options.pipe);
   g.batch_size = options.batch_size;
   g.shuffle_seed = shuffle_seed_of(options);
   for (uint32_t i = 0; i < scans.size(); ++i)

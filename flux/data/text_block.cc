@@ -70,14 +70,14 @@ std::string TextBlock::describe(uint32_t batch) const {
       last - first + 1 == records.size()
           ? fmt::format("records {} to {}", first, last)
           : fmt::format("{} of records {} to {}", records.size(), first, last);
-  return place_text(place_.path, place_.gzip, bytes_of(*low, *high), which);
+  return place_text(place_.path, place_.packed, bytes_of(*low, *high), which);
 }
 
 std::string TextBlock::describe_example(uint32_t batch, uint32_t example) const {
   const size_t at = size_t{batch} * place_.batch_size + example;
   if (example >= place_.batch_size || at >= order_.size()) return "";
   const uint32_t record = order_[at];
-  return place_text(place_.path, place_.gzip, bytes_of(record, record),
+  return place_text(place_.path, place_.packed, bytes_of(record, record),
                     fmt::format("record {}", place_.first_line + record));
 }
 

@@ -50,7 +50,7 @@ struct TextBlockPlace {
   DataBlock block;
   uint32_t batch_size = 0;
   std::string path;
-  bool gzip = false;
+  bool packed = false;      // the text is not what lies on disk
   uint64_t first_line = 1;  // number in the file of the block's first line, from 1
   uint32_t epoch = 0;
 };

@@ -8,8 +8,8 @@
 #include "flux/base/buffer.h"
 #include "flux/base/parallel.h"
 #include "flux/base/text.h"
-#include "flux/data/gzip.h"
 #include "flux/data/line_error.h"
+#include "flux/data/sources/text_stream.h"
 #include "flux/storage/atomic_file.h"
 #include "flux/storage/read_file.h"
 
@@ -65,21 +65,12 @@ class WordCounter {
 
 Result<Counts> count_file(const std::string& path) {
   FLUX_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::open(path));
-  unsigned char magic[2] = {};
-  if (file.size() >= 2) FLUX_RETURN_IF_ERROR(file.read_at(0, magic, 2));
-  const bool gzip = magic[0] == 0x1f && magic[1] == 0x8b;
-  GzipStream stream(file, false);
-  if (gzip) FLUX_RETURN_IF_ERROR(stream.start(GzipPoint{}));
+  FLUX_ASSIGN_OR_RETURN(const Packing packing, find_packing(file));
+  FLUX_ASSIGN_OR_RETURN(const auto stream, open_stream(file, packing));
   Buffer<char> text(kChunkBytes);
   WordCounter counter;
-  size_t n = kChunkBytes;
-  for (uint64_t at = 0; n == kChunkBytes; at += n) {
-    if (gzip) {
-      FLUX_ASSIGN_OR_RETURN(n, stream.read(text.data(), kChunkBytes));
-    } else {
-      n = std::min<uint64_t>(kChunkBytes, file.size() - at);
-      FLUX_RETURN_IF_ERROR(file.read_at(at, text.data(), n));
-    }
+  for (size_t n = kChunkBytes; n == kChunkBytes;) {
+    FLUX_ASSIGN_OR_RETURN(n, stream->read(text.data(), kChunkBytes));
     FLUX_RETURN_IF_ERROR(counter.add(path, {text.data(), n}));
   }
   return counter.finish();

@@ -36,7 +36,7 @@ struct Vocabulary {
   std::string to_text() const;
 };
 
-// Counts the words of text files (plain or gzip), files by several threads at once; the most
+// Counts the words of text files (plain or packed), files by several threads at once; the most
 // frequent comes first, equal ones by their letters. Words that come less than `min_count` times
 // are left out; kInvalid if nothing is left.
 Result<Vocabulary> count_words(std::span<const std::string> files, uint64_t min_count,

@@ -248,6 +248,20 @@ void add_file_fields(Section* s) {
       .defaults_to("none: no evaluation");
 }
 
+void add_pipe_fields(Section* s) {
+  using D = JobDraft;
+  s->value<D>(
+       "pipe", [](D & d) -> auto& { return d.job.data.pipe.command; },
+       "Formats with a record in each line: a program and its arguments (no shell). Each file is "
+       "its standard input; what it writes is parsed, and must be the same each time.")
+      .tried_as({"pipe_command", "command", "preprocess"})
+      .defaults_to("none: files are read as they are");
+  s->value<D>(
+       "pipe_timeout", [](D & d) -> auto& { return d.job.data.pipe.timeout_s; },
+       "Seconds that the program of `pipe` may write nothing while it is waited for.")
+      .between(0.01, 86400);
+}
+
 std::vector<std::string> format_choices() {
   std::vector<std::string> out = data_formats();
   out.emplace_back(kFormatAuto);
@@ -263,6 +277,7 @@ Section make_data_section() {
        "Format of the files; auto: what their lines look like.")
       .one_of(format_choices())
       .defaults_to("auto for a job that declares slots or dense features, else criteo_tsv");
+  add_pipe_fields(&s);
   add_declared_fields(&s);
   add_line_fields(&s);
   add_sentence_fields(&s);

@@ -7,6 +7,8 @@
 #include "flux/base/text.h"
 #include "flux/data/blocks/writer.h"
 #include "flux/data/criteo.h"
+#include "flux/data/parquet/writer.h"
+#include "flux/data/piecewise_file.h"
 #include "flux/data/text/writers.h"
 #include "flux/data/tools/data_stats.h"
 #include "flux/data/tools/guess_format.h"
@@ -125,66 +127,42 @@ Status to_blocks(const WholeData& data, const std::string& path, uint64_t* bytes
   return Status::ok();
 }
 
-// A file that is whole or absent.
-class TextFile {
- public:
-  explicit TextFile(std::string path)
-      : path_(std::move(path)), temporary_(path_ + std::string(kTemporarySuffix)) {
-    file_ = std::fopen(temporary_.c_str(), "wb");
-  }
-  ~TextFile() {
-    if (file_ != nullptr) std::fclose(file_);
-    if (!done_) std::remove(temporary_.c_str());
-  }
-  TextFile(const TextFile&) = delete;
-  TextFile& operator=(const TextFile&) = delete;
-
-  Status write(const std::string& text) {
-    if (file_ == nullptr) return error(Code::kIo, "{}: cannot be created", temporary_);
-    bytes_ += text.size();
-    if (std::fwrite(text.data(), 1, text.size(), file_) == text.size()) return Status::ok();
-    return error(Code::kIo, "{}: cannot be written", temporary_);
-  }
-  Status finish() {
-    const bool closed = std::fclose(file_) == 0;
-    file_ = nullptr;
-    if (!closed) return error(Code::kIo, "{}: cannot be written", temporary_);
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
-      return error(Code::kIo, "{}: cannot be put in place", path_);
-    done_ = true;
-    return Status::ok();
-  }
-  uint64_t bytes() const { return bytes_; }
-
- private:
-  const std::string path_, temporary_;
-  std::FILE* file_ = nullptr;
-  uint64_t bytes_ = 0;
-  bool done_ = false;
-};
+Status to_parquet(const WholeData& data, const std::string& path, uint64_t* bytes) {
+  FLUX_ASSIGN_OR_RETURN(const auto writer, ParquetWriter::create(path, data.schema()));
+  FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) { return writer->add(batch); }));
+  FLUX_RETURN_IF_ERROR(writer->finish());
+  *bytes = writer->bytes();
+  return Status::ok();
+}
 
 Status to_text(const WholeData& data, const TextWriter& writer, const std::string& path,
                uint64_t* bytes) {
   const RecordSchema schema = data.schema();
   FLUX_RETURN_IF_ERROR(writer.can_hold(schema));
-  TextFile file(path);
-  if (writer.head != nullptr) FLUX_RETURN_IF_ERROR(file.write(writer.head(schema) + "\n"));
+  FLUX_ASSIGN_OR_RETURN(const auto file, PiecewiseFile::create(path));
+  PiecePacker packer(file->packing());
   std::string text;
-  FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) -> Status {
+  const auto flush = [&]() -> Status {
+    FLUX_ASSIGN_OR_RETURN(const PiecePacker::Piece piece, packer.pack(text));
+    *bytes += piece.bytes.size();
     text.clear();
+    return file->append(piece);
+  };
+  if (writer.head != nullptr) text = writer.head(schema) + "\n";
+  FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) -> Status {
     for (uint32_t i = 0; i < batch.size; ++i) {
       FLUX_RETURN_IF_ERROR(writer.append(schema, batch, i, &text));
       text += '\n';
     }
-    return file.write(text);
+    return flush();
   }));
-  *bytes = file.bytes();
-  return file.finish();
+  if (!text.empty()) FLUX_RETURN_IF_ERROR(flush());
+  return file->commit();
 }
 
 Status convert(const DataArguments& arguments) {
   std::vector<std::string> targets = text_writer_names();
-  targets.insert(targets.begin(), "blocks");
+  targets.insert(targets.begin(), {"blocks", "parquet"});
   if (std::find(targets.begin(), targets.end(), arguments.to) == targets.end())
     return invalid("--to {}: allowed: {}{}", arguments.to, join(targets, ", "),
                    did_you_mean(arguments.to, targets));
@@ -195,7 +173,8 @@ Status convert(const DataArguments& arguments) {
                         WholeData::open(source.files, source.options, source.threads));
   uint64_t bytes = 0;
   const TextWriter* writer = find_text_writer(arguments.to);
-  FLUX_RETURN_IF_ERROR(writer == nullptr ? to_blocks(data, arguments.out, &bytes)
+  const auto write = arguments.to == "parquet" ? to_parquet : to_blocks;
+  FLUX_RETURN_IF_ERROR(writer == nullptr ? write(data, arguments.out, &bytes)
                                          : to_text(data, *writer, arguments.out, &bytes));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   fmt::print(stderr, "{}: {} records, {}, in {:.1f} s\n", arguments.out,

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #include <vector>
 
-#include <zlib.h>
-
 #include "flux/base/check.h"
+#include "flux/data/sources/text_stream.h"
+#include "flux/storage/read_file.h"
 
 namespace flux {
 namespace {
@@ -19,7 +19,6 @@ constexpr size_t kFilesMax = 16;
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
-  void operator()(gzFile_s* file) const { gzclose(file); }
 };
 
 struct FileSample {
@@ -28,38 +27,59 @@ struct FileSample {
   bool whole = false;
 };
 
-// gzip's reader takes plain text as it is.
-Result<FileSample> copy_lines(const std::string& path, uint64_t lines_max, std::FILE* out) {
-  const std::unique_ptr<gzFile_s, CloseFile> in(gzopen(path.c_str(), "rb"));
-  if (!in) return errno_status("cannot open " + path, errno);
+// Up to the end of the `lines`-th line; all of it if there are fewer.
+std::string_view first_lines(std::string_view text, uint64_t lines, uint64_t* found) {
+  size_t end = 0;
+  for (*found = 0; *found < lines; ++*found) {
+    const size_t newline = text.find('\n', end);
+    if (newline == std::string_view::npos) return text;
+    end = newline + 1;
+  }
+  return text.substr(0, end);
+}
+
+Result<FileSample> copy_lines(const std::string& path, const PipeOptions& pipe, uint64_t lines_max,
+                              std::FILE* out) {
+  FLUX_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::open(path));
+  Packing packing = Packing::kPipe;
+  if (pipe.command.empty()) {
+    FLUX_ASSIGN_OR_RETURN(packing, find_packing(file));
+  }
+  FLUX_ASSIGN_OR_RETURN(const auto in, open_stream(file, packing, pipe));
   FileSample sample;
   uint64_t text = 0;
   std::vector<char> buffer(1 << 16);
   bool at_end = true;  // of a line
-  while (sample.lines < lines_max && gzgets(in.get(), buffer.data(), 1 << 16) != nullptr) {
-    const size_t n = std::strlen(buffer.data());
-    if (std::fwrite(buffer.data(), 1, n, out) != n) return errno_status("cannot write", errno);
-    text += n;
-    at_end = buffer[n - 1] == '\n';
-    sample.lines += at_end ? 1 : 0;
+  size_t n = buffer.size();
+  std::string_view some;
+  while (sample.lines < lines_max && n == buffer.size()) {
+    FLUX_ASSIGN_OR_RETURN(n, in->read(buffer.data(), buffer.size()));
+    uint64_t found = 0;
+    some = first_lines({buffer.data(), n}, lines_max - sample.lines, &found);
+    if (std::fwrite(some.data(), 1, some.size(), out) != some.size())
+      return errno_status("cannot write", errno);
+    text += some.size();
+    if (!some.empty()) at_end = some.back() == '\n';
+    sample.lines += found;
   }
-  int failed = Z_OK;
-  const char* why = gzerror(in.get(), &failed);
-  if (failed != Z_OK && failed != Z_STREAM_END)
-    return error(failed == Z_ERRNO ? Code::kIo : Code::kCorrupt, "{}: {}", path, why);
   if (!at_end) {  // the last line of a file needs no newline; the next file begins a line
     std::fputc('\n', out);
     ++sample.lines;
   }
-  sample.whole = sample.lines < lines_max || gzgetc(in.get()) == -1;
-  sample.bytes = gzdirect(in.get()) != 0 ? text : static_cast<uint64_t>(gzoffset(in.get()));
+  char next = 0;
+  size_t more = n - some.size();
+  if (more == 0 && n == buffer.size()) {
+    FLUX_ASSIGN_OR_RETURN(more, in->read(&next, 1));
+  }
+  sample.whole = more == 0;
+  sample.bytes = packing == Packing::kPlain ? text : in->file_offset();
   return sample;
 }
 
 }  // namespace
 
-Result<SampledText> sample_text(std::span<const std::string> files, uint64_t lines_max,
-                                const std::string& out) {
+Result<SampledText> sample_text(std::span<const std::string> files, const PipeOptions& pipe,
+                                uint64_t lines_max, const std::string& out) {
   const std::unique_ptr<std::FILE, CloseFile> to(std::fopen(out.c_str(), "wbx"));
   if (!to) return errno_status("cannot create " + out, errno);
   SampledText sum;
@@ -70,7 +90,7 @@ Result<SampledText> sample_text(std::span<const std::string> files, uint64_t lin
     const size_t at = i * files.size() / taken;
     // What earlier files did not have, later ones may give.
     const uint64_t share = (lines_max - sum.lines + taken - i - 1) / (taken - i);
-    FLUX_ASSIGN_OR_RETURN(const FileSample one, copy_lines(files[at], share, to.get()));
+    FLUX_ASSIGN_OR_RETURN(const FileSample one, copy_lines(files[at], pipe, share, to.get()));
     looked[at] = one.whole;
     sum.lines += one.lines;
     sampled_bytes += static_cast<double>(one.bytes);

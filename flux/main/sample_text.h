@@ -1,8 +1,8 @@
 // Some lines of data files, to look at a job without reading all of its data.
 //
-// Lines are taken from the beginnings of up to 16 files, spread over the list; plain and gzip
-// files alike. What the rest holds is estimated from bytes per line.
-// Failure: kNotFound, kIo or kCorrupt with the file's name.
+// Lines are taken from the beginnings of up to 16 files, spread over the list; plain and packed
+// files alike, through the pipe of the job if it has one. What the rest holds is estimated from
+// bytes per line. Failure: kNotFound, kIo or kCorrupt with the file's name.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "flux/base/status.h"
+#include "flux/data/sources/pipe_options.h"
 
 namespace flux {
 
@@ -21,7 +22,7 @@ struct SampledText {
 };
 
 // Copies at most `lines_max` lines of `files` to the new file `out`.
-Result<SampledText> sample_text(std::span<const std::string> files, uint64_t lines_max,
-                                const std::string& out);
+Result<SampledText> sample_text(std::span<const std::string> files, const PipeOptions& pipe,
+                                uint64_t lines_max, const std::string& out);
 
 }  // namespace flux

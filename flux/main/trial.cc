@@ -46,10 +46,11 @@ Result<Trial> run_trial(const Job& job, uint64_t batches, const std::atomic<bool
   const uint64_t lines = batches * job.data.batch_size;
   FLUX_ASSIGN_OR_RETURN(const auto files, training_files(job));
   trial.text = join_path(trial.folder->path(), "train.txt");
-  FLUX_ASSIGN_OR_RETURN(trial.train, sample_text(files, lines, trial.text));
+  FLUX_ASSIGN_OR_RETURN(trial.train, sample_text(files, job.data.pipe, lines, trial.text));
   Job small = job;
   small.output = join_path(trial.folder->path(), "out");
   small.passes = {{"trial", {trial.text}}};
+  small.data.pipe = {};  // done already
   small.epochs = 1;
   small.stop = {};
   trial.repeats = phase_names(job).size();
@@ -59,7 +60,7 @@ Result<Trial> run_trial(const Job& job, uint64_t batches, const std::atomic<bool
     small.test = {join_path(trial.folder->path(), "test.txt")};
     FLUX_ASSIGN_OR_RETURN(const auto test_files, expand_globs(job.test));
     FLUX_ASSIGN_OR_RETURN(const SampledText test,
-                          sample_text(test_files, lines, small.test.front()));
+                          sample_text(test_files, job.data.pipe, lines, small.test.front()));
     (void)test;
   }
   FLUX_RETURN_IF_ERROR(make_folders(small.output));

@@ -88,7 +88,7 @@ class RowSource {
 };
 
 Status write_vectors(const Vocabulary& vocabulary, RowSource* source, PiecewiseFile* file) {
-  PiecePacker packer(file->gzip());
+  PiecePacker packer(file->packing());
   std::string text = fmt::format("{} {}\n", vocabulary.words.size(), source->dim());
   for (size_t begin = 0; begin < vocabulary.words.size(); begin += kWordsAtOnce) {
     const size_t end = std::min(vocabulary.words.size(), begin + kWordsAtOnce);

@@ -76,7 +76,7 @@ inline Geometry make_geometry(uint32_t blocks) {
   Geometry g;
   g.format = "criteo_tsv";
   g.batch_size = 10;
-  g.files = {{"a.tsv", blocks * 50ULL, blocks * 20ULL, false}};
+  g.files = {{"a.tsv", blocks * 50ULL, blocks * 20ULL, Packing::kPlain}};
   for (uint32_t b = 0; b < blocks; ++b) g.blocks.push_back({0, b * 50, b * 50 + 50, b * 20, 20});
   return g;
 }

@@ -98,7 +98,8 @@ Geometry sim_geometry(const SimPass& pass) {
     g.blocks.push_back({0, at * kRecordBytes, (at + records) * kRecordBytes, at, records});
     at += records;
   }
-  g.files = {{std::string(kName) + std::to_string(pass.pass), at * kRecordBytes, at, false, 0, 0}};
+  g.files = {{std::string(kName) + std::to_string(pass.pass), at * kRecordBytes, at,
+              Packing::kPlain, 0, 0}};
   return g;
 }
 

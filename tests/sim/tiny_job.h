@@ -64,7 +64,7 @@ class Data final : public Dataset {
     geometry_.format = "memory";
     geometry_.batch_size = batch;
     geometry_.shuffle_seed = shuffle;
-    geometry_.files = {{"memory", n, n, false}};
+    geometry_.files = {{"memory", n, n, flux::Packing::kPlain}};
     for (uint64_t at = 0; at < n; at += block)
       geometry_.blocks.push_back({0, at, std::min<uint64_t>(n, at + block), at,
                                   static_cast<uint32_t>(std::min<uint64_t>(block, n - at))});

@@ -53,7 +53,7 @@ class BlockFileDataset final : public Dataset {
 
 Status cut_block_file(const BlockFile& file, uint32_t number, uint32_t per_block, Geometry* g) {
   const uint64_t first = g->records(), block_records = uint64_t{per_block} * g->batch_size;
-  g->files.push_back({file.path(), file.file().size(), file.records(), false,
+  g->files.push_back({file.path(), file.file().size(), file.records(), Packing::kPlain,
                       static_cast<uint64_t>(file.file().modified_ns()), file.content()});
   for (uint64_t record = 0; record < file.records(); record += block_records) {
     const uint64_t records = std::min(block_records, file.records() - record);

@@ -51,10 +51,10 @@ std::vector<std::string> declared_names(const DataOptions& options) {
   return out;
 }
 
-Result<std::string> header_of(const std::string& path) {
+Result<std::string> header_of(const std::string& path, const PipeOptions& pipe) {
   std::string text;
   for (const size_t bytes : {1U << 14, 1U << 20}) {  // mostly it is short
-    FLUX_ASSIGN_OR_RETURN(text, read_file_head(path, bytes));
+    FLUX_ASSIGN_OR_RETURN(text, read_file_head(path, bytes, pipe));
     if (text.size() < bytes || text.find('\n') != std::string::npos) break;
   }
   text.resize(std::min(text.find('\n'), text.size()));
@@ -104,7 +104,7 @@ Result<DataOptions> with_csv_header(std::span<const std::string> files,
   DataOptions out = options;
   std::string first;
   for (const std::string& path : files) {
-    FLUX_ASSIGN_OR_RETURN(const std::string header, header_of(path));
+    FLUX_ASSIGN_OR_RETURN(const std::string header, header_of(path, options.pipe));
     if (path == files[0]) {
       first = header;
       if (!out.columns.empty()) continue;  // the job says it

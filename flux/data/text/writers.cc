@@ -260,7 +260,7 @@ std::string written_data_section(const RecordSchema& schema, const std::string& 
   std::string text = fmt::format("data:\n  format: {}\n  train: [{}]\n", format, path);
   if (format == "criteo_tsv") return text;
   const TextWriter* writer = find_text_writer(format);
-  if (writer != nullptr) text += "  raw_keys: true\n";
+  if (writer != nullptr || format == "parquet") text += "  raw_keys: true\n";
   if (!schema.many_keys) text += "  one_key: true\n";
   const auto list = [&](const char* name, const std::vector<std::string>& names) {
     if (!names.empty()) text += fmt::format("  {}: [{}]\n", name, join(names, ", "));

@@ -9,6 +9,8 @@
 #include "flux/data/decimal.h"
 #include "flux/data/file_head.h"
 #include "flux/data/line_error.h"
+#include "flux/data/parquet/column_map.h"
+#include "flux/data/parquet/parquet_file.h"
 #include "flux/data/tools/guess_text.h"
 
 namespace flux {
@@ -134,6 +136,12 @@ Result<DataOptions> guess_data_options(const std::string& path) {
   if (BlockFile::looks_like_one(file)) {
     FLUX_ASSIGN_OR_RETURN(const auto blocks, BlockFile::open(path));
     return blocks_options(blocks->schema());
+  }
+  if (ParquetFile::looks_like_one(file)) {
+    FLUX_ASSIGN_OR_RETURN(const auto parquet, ParquetFile::open(path));
+    FLUX_ASSIGN_OR_RETURN(DataOptions out, guess_parquet_options(path, parquet->columns()));
+    out.raw_keys = parquet->is_own();
+    return out;
   }
   FLUX_ASSIGN_OR_RETURN(const std::string text, first_lines(path));
   const std::vector<std::string> lines = split(text, '\n');

@@ -1,0 +1,112 @@
+#include "flux/data/parquet/dataset.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "flux/data/options.h"
+#include "flux/data/parquet/parquet_block.h"
+#include "flux/data/parquet/row_source.h"
+
+namespace flux {
+namespace {
+
+// Of a file with fewer rows all that is passed over is kept (row_source.h).
+constexpr uint64_t kInOrderRows = RowSource::kPassedRows;
+
+// What is read: the counting model needs no slots.
+DataOptions read_options(const DataOptions& options) {
+  DataOptions out = options;
+  if (options.key_per_example) out.slots.clear();
+  return out;
+}
+
+class ParquetDataset final : public Dataset {
+ public:
+  ParquetDataset(Geometry geometry, const DataOptions& options)
+      : geometry_(std::move(geometry)),
+        features_(features_of(options)),
+        reading_(std::make_shared<const ParquetReading>(options)) {}
+  const Geometry& geometry() const override { return geometry_; }
+  const Features& features() const override { return features_; }
+
+  Status open_files(const DataOptions& options) {
+    const DataOptions wanted = read_options(options);
+    for (const DataBlock& block : geometry_.blocks)
+      block_rows_ = std::max(block_rows_, block.records);
+    for (const DataFile& file : geometry_.files) {
+      FLUX_ASSIGN_OR_RETURN(auto opened, ParquetFile::open(file.path));
+      FLUX_ASSIGN_OR_RETURN(ColumnMap map, map_columns(file.path, opened->columns(), wanted));
+      if (opened->rows() < file.records)
+        return error(Code::kStale, "{}: has {} records where {} were found; start afresh",
+                     file.path, opened->rows(), file.records);
+      sources_.push_back(
+          std::make_unique<RowSource>(std::move(opened), std::move(map), wanted, block_rows_));
+    }
+    return Status::ok();
+  }
+
+  Result<std::unique_ptr<BlockReader>> open_block(uint32_t index, uint32_t epoch) const override {
+    FLUX_CHECK(index < geometry_.blocks.size(), "block {} of {}", index, geometry_.blocks.size());
+    const DataBlock& block = geometry_.blocks[index];
+    FLUX_ASSIGN_OR_RETURN(auto rows, sources_[block.file]->read(
+                                         block.lines_before, static_cast<uint32_t>(block.lines())));
+    return std::unique_ptr<BlockReader>(std::make_unique<ParquetBlock>(
+        reading_, geometry_.files[block.file].path, std::move(rows), block, geometry_.batch_size,
+        block_order(geometry_, index, epoch)));
+  }
+
+ private:
+  const Geometry geometry_;
+  const Features features_;
+  const std::shared_ptr<const ParquetReading> reading_;
+  std::vector<std::unique_ptr<RowSource>> sources_;  // of each file
+  uint32_t block_rows_ = 1;
+};
+
+void cut_parquet_file(const ParquetFile& file, uint32_t number, uint32_t per_block, Geometry* g) {
+  const uint64_t first = g->records(), block_records = uint64_t{per_block} * g->batch_size;
+  g->files.push_back({file.path(), file.file().size(), file.rows(), Packing::kColumns,
+                      static_cast<uint64_t>(file.file().modified_ns()), file.content(),
+                      RowSource::keeps_cursor(file, block_records) && file.rows() > kInOrderRows});
+  for (uint64_t row = 0; row < file.rows(); row += block_records) {
+    const uint64_t rows = std::min(block_records, file.rows() - row);
+    g->blocks.push_back({number, row, row + rows, first + row, static_cast<uint32_t>(rows)});
+  }
+}
+
+}  // namespace
+
+Result<Geometry> scan_parquet_files(std::span<const std::string> paths, const DataOptions& options,
+                                    const std::atomic<bool>* stop) {
+  std::vector<std::shared_ptr<const ParquetFile>> files;
+  uint64_t records = 0;
+  for (const std::string& path : paths) {
+    if (stop != nullptr && stop->load())
+      return error(Code::kCancelled, "stopped while reading the data");
+    FLUX_ASSIGN_OR_RETURN(auto file, ParquetFile::open(path));
+    FLUX_RETURN_IF_ERROR(map_columns(path, file->columns(), read_options(options)).status());
+    if (file->is_own() && !options.raw_keys && !options.key_per_example)
+      return invalid(
+          "{}: was written by flux, its keys are those of tables; say data.raw_keys: true", path);
+    if (file->rows() == 0)
+      return invalid("{}: holds no record; remove it from the data or fill it", path);
+    records += file->rows();
+    files.push_back(std::move(file));
+  }
+  Geometry g;
+  g.format = options.format;
+  g.batch_size = options.batch_size;
+  g.shuffle_seed = shuffle_seed_of(options);
+  const uint32_t per_block = block_batches(records, options.batch_size);
+  for (uint32_t i = 0; i < files.size(); ++i) cut_parquet_file(*files[i], i, per_block, &g);
+  return g;
+}
+
+Result<std::unique_ptr<Dataset>> open_parquet_files(const Geometry& geometry,
+                                                    const DataOptions& options) {
+  auto out = std::make_unique<ParquetDataset>(geometry, options);
+  FLUX_RETURN_IF_ERROR(out->open_files(options));
+  return std::unique_ptr<Dataset>(std::move(out));
+}
+
+}  // namespace flux

@@ -1,0 +1,59 @@
+// ParquetBlock: the rows of one block of a Parquet file, in memory, in the order of an epoch.
+//
+// Threads: immutable. Failure: kInvalid with path, record and column for a label, weight or number
+// that is missing or not finite.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "flux/data/dataset.h"
+#include "flux/data/feature_plan.h"
+
+namespace flux {
+
+// What all blocks of a dataset share.
+struct ParquetReading {
+  explicit ParquetReading(const DataOptions& options)
+      : features(options),
+        labels(options.labels),
+        dense(options.dense),
+        slots(options.slots),
+        key_per_example(options.key_per_example),
+        one_key(options.one_key && !options.key_per_example) {}
+  FeaturePlan features;
+  std::vector<std::string> labels, dense;
+  std::vector<SlotOptions> slots;
+  bool key_per_example, one_key;
+};
+
+class ParquetBlock final : public BlockReader {
+ public:
+  // `rows`: all those of the block, in the order of the file.
+  ParquetBlock(std::shared_ptr<const ParquetReading> reading, std::string path,
+               std::shared_ptr<const Batch> rows, DataBlock block, uint32_t batch_size,
+               std::vector<uint32_t> order);
+
+  Status read_batch(uint32_t batch, Batch* out) const override;
+  std::string describe(uint32_t batch) const override;
+  std::string describe_example(uint32_t batch, uint32_t example) const override;
+
+ private:
+  std::span<const uint32_t> records_of(uint32_t batch) const;
+  void gather_numbers(std::span<const uint32_t> records, Batch* out) const;
+  uint64_t number_in_file(uint32_t row) const { return block_.lines_before + row + 1; }
+  void gather_keys(std::span<const uint32_t> records, Batch* out) const;
+  Status check_numbers(std::span<const uint32_t> records, const Batch& batch) const;
+  Status refuse(uint32_t record, const char* what, const std::string& name, float value) const;
+
+  const std::shared_ptr<const ParquetReading> reading_;
+  const std::string path_;
+  const std::shared_ptr<const Batch> rows_;
+  const DataBlock block_;
+  const uint32_t batch_size_;
+  const std::vector<uint32_t> order_;
+};
+
+}  // namespace flux

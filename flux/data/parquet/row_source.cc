@@ -1,0 +1,51 @@
+#include "flux/data/parquet/row_source.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace flux {
+
+Result<RowSource::Rows> RowSource::next(ParquetCursor* cursor, uint32_t rows) const {
+  const uint64_t first = cursor->row();
+  FLUX_ASSIGN_OR_RETURN(const auto* columns, cursor->read(rows));
+  auto out = std::make_shared<Batch>();
+  FLUX_RETURN_IF_ERROR(
+      rows_to_batch(reading_, map_, columns, file_->path(), first, rows, out.get()));
+  return Rows(std::move(out));
+}
+
+Result<RowSource::Rows> RowSource::read_kept(uint64_t first, uint32_t rows) {
+  if (cursor_ == nullptr || cursor_->row() > first || first - cursor_->row() > kPassedRows) {
+    // All of a small file is kept on the way, for those who come in any order.
+    const bool small = file_->rows() <= kPassedRows;
+    FLUX_ASSIGN_OR_RETURN(cursor_, ParquetCursor::start(file_, map_.wanted, small ? 0 : first));
+  }
+  while (cursor_->row() < first) {
+    const uint64_t at = cursor_->row();
+    const auto some = static_cast<uint32_t>(std::min<uint64_t>(block_rows_, first - at));
+    FLUX_ASSIGN_OR_RETURN(Rows passed, next(cursor_.get(), some));
+    if (passed_.emplace(at, std::move(passed)).second) passed_rows_ += some;
+    for (; passed_rows_ > kPassedRows; passed_.erase(passed_.begin()))
+      passed_rows_ -= passed_.begin()->second->size;
+  }
+  return next(cursor_.get(), rows);
+}
+
+Result<std::shared_ptr<const Batch>> RowSource::read(uint64_t first, uint32_t rows) {
+  if (!kept_) {
+    FLUX_ASSIGN_OR_RETURN(const auto cursor, ParquetCursor::start(file_, map_.wanted, first));
+    return next(cursor.get(), rows);
+  }
+  const std::lock_guard lock(mutex_);
+  if (const auto at = passed_.find(first); at != passed_.end() && at->second->size == rows) {
+    Rows out = at->second;
+    passed_rows_ -= rows;
+    passed_.erase(at);
+    return out;
+  }
+  auto out = read_kept(first, rows);
+  if (!out.is_ok() || first + rows == file_->rows()) cursor_.reset();
+  return out;
+}
+
+}  // namespace flux

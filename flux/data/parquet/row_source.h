@@ -1,0 +1,50 @@
+// RowSource: the rows of one Parquet file from any place, as batches in the order of the file.
+//
+// A file whose row groups are small is read from the begin of the nearest; others by a cursor that
+// stays open, with the blocks that it passed over kept for those who come a little late.
+// Threads: any; reads through the kept cursor wait for each other. Failure: as ParquetFile.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "flux/data/parquet/parquet_file.h"
+#include "flux/data/parquet/row_block.h"
+
+namespace flux {
+
+class RowSource {
+ public:
+  RowSource(std::shared_ptr<const ParquetFile> file, ColumnMap map, const DataOptions& options,
+            uint32_t block_rows)
+      : file_(std::move(file)),
+        map_(std::move(map)),
+        reading_(options),
+        block_rows_(block_rows),
+        kept_(keeps_cursor(*file_, block_rows)) {}
+  // Whether a row group has so many blocks that each should not be read from its begin.
+  static bool keeps_cursor(const ParquetFile& file, uint64_t block_rows) {
+    return file.group_rows_most() > 2 * block_rows;
+  }
+  static constexpr uint64_t kPassedRows = 128 << 10;  // that are kept at most
+  Result<std::shared_ptr<const Batch>> read(uint64_t first, uint32_t rows);
+  const ParquetFile& file() const { return *file_; }
+
+ private:
+  using Rows = std::shared_ptr<const Batch>;
+  Result<Rows> next(ParquetCursor* cursor, uint32_t rows) const;
+  Result<Rows> read_kept(uint64_t first, uint32_t rows);
+
+  const std::shared_ptr<const ParquetFile> file_;
+  const ColumnMap map_;
+  const RowReading reading_;
+  const uint32_t block_rows_;  // of a whole block, by which the cursor goes on
+  const bool kept_;
+  std::mutex mutex_;
+  std::unique_ptr<ParquetCursor> cursor_;  // under mutex_, as the rest
+  std::map<uint64_t, Rows> passed_;        // by first row
+  uint64_t passed_rows_ = 0;
+};
+
+}  // namespace flux

@@ -1,0 +1,181 @@
+// flux_parquet.so: Parquet files behind the table of plugin_api.h. Exceptions stop here.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include <arrow/util/key_value_metadata.h>
+#include <parquet/exception.h>
+#include <parquet/file_reader.h>
+
+#include "plugins/parquet/column_cursor.h"
+#include "plugins/parquet/columns.h"
+#include "plugins/parquet/writer.h"
+
+namespace flux::parquet_plugin {
+
+struct File {
+  std::string path;
+  std::shared_ptr<::parquet::FileMetaData> meta;
+  std::vector<FoundColumn> columns;
+};
+
+struct Cursor {
+  std::unique_ptr<::parquet::ParquetFileReader> reader;
+  std::vector<std::unique_ptr<ColumnCursor>> columns;
+  std::shared_ptr<::parquet::RowGroupReader> group;
+  int next_group = 0;
+  int64_t left = 0;  // rows of `group`
+};
+
+struct Writer {
+  FileWriter file;
+};
+
+namespace {
+
+// What `work` returns, or `failed` and the text of its exception.
+template <typename Work, typename T>
+T guarded(char* error, T failed, const Work& work) {
+  try {
+    return work();
+  } catch (const std::exception& problem) {
+    std::snprintf(error, kErrorBytes, "%s", problem.what());
+  } catch (...) {
+    std::snprintf(error, kErrorBytes, "an unknown failure of Arrow");
+  }
+  return failed;
+}
+
+::parquet::ReaderProperties properties() {
+  ::parquet::ReaderProperties out = ::parquet::default_reader_properties();
+  out.set_page_checksum_verification(true);
+  out.enable_buffered_stream();  // not a whole column of a row group at once
+  return out;
+}
+
+File* open(const char* path, char* error) {
+  return guarded(error, static_cast<File*>(nullptr), [&] {
+    const auto reader = ::parquet::ParquetFileReader::OpenFile(path, false, properties());
+    auto out = std::make_unique<File>();
+    out->path = path;
+    out->meta = reader->metadata();
+    out->columns = find_columns(*out->meta->schema());
+    return out.release();
+  });
+}
+
+void close(File* file) {
+  delete file;
+}
+
+uint64_t rows(const File* file) {
+  return static_cast<uint64_t>(std::max<int64_t>(file->meta->num_rows(), 0));
+}
+
+uint32_t groups(const File* file) {
+  return static_cast<uint32_t>(file->meta->num_row_groups());
+}
+
+uint64_t group_rows(const File* file, uint32_t group) {
+  const int64_t rows = file->meta->RowGroup(static_cast<int>(group))->num_rows();
+  return static_cast<uint64_t>(std::max<int64_t>(rows, 0));
+}
+
+uint32_t columns(const File* file) {
+  return static_cast<uint32_t>(file->columns.size());
+}
+
+Column column(const File* file, uint32_t index) {
+  const FoundColumn& found = file->columns[index];
+  return {found.name.c_str(), found.type.c_str(), found.kind, found.many};
+}
+
+bool is_own(const File* file) {
+  const auto& notes = file->meta->key_value_metadata();
+  return notes != nullptr && notes->Contains(kOwnNote);
+}
+
+// Opens the next row group; rows before `row` of it are passed over.
+void next_group(Cursor* cursor, int64_t row) {
+  if (cursor->next_group >= cursor->reader->metadata()->num_row_groups())
+    throw ::parquet::ParquetException("the file has fewer rows than its head says");
+  cursor->group = cursor->reader->RowGroup(cursor->next_group++);
+  cursor->left = cursor->group->metadata()->num_rows() - row;
+  for (const auto& one : cursor->columns) one->seek(cursor->group.get(), row);
+}
+
+Cursor* start(File* file, const Wanted* wanted, uint32_t count, uint64_t row, HashText hash,
+              char* error) {
+  return guarded(error, static_cast<Cursor*>(nullptr), [&] {
+    auto out = std::make_unique<Cursor>();
+    out->reader =
+        ::parquet::ParquetFileReader::OpenFile(file->path, false, properties(), file->meta);
+    for (uint32_t i = 0; i < count; ++i) {
+      const FoundColumn& found = file->columns[wanted[i].column];
+      out->columns.push_back(
+          make_cursor(found, *file->meta->schema()->Column(found.leaf), wanted[i].as, hash));
+    }
+    auto left = static_cast<int64_t>(row);
+    const int all = file->meta->num_row_groups();
+    while (out->next_group < all && left >= file->meta->RowGroup(out->next_group)->num_rows())
+      left -= file->meta->RowGroup(out->next_group++)->num_rows();
+    for (const auto& one : out->columns) one->clear();
+    if (out->next_group < all) next_group(out.get(), left);
+    return out.release();
+  });
+}
+
+bool read(Cursor* cursor, uint64_t rows, Values* out, char* error) {
+  return guarded(error, false, [&] {
+    for (const auto& one : cursor->columns) one->clear();
+    for (auto left = static_cast<int64_t>(rows); left > 0;) {
+      while (cursor->left <= 0) next_group(cursor, 0);
+      const int64_t some = std::min(left, cursor->left);
+      for (const auto& one : cursor->columns) one->read(some);
+      cursor->left -= some;
+      left -= some;
+    }
+    for (size_t i = 0; i < cursor->columns.size(); ++i) out[i] = cursor->columns[i]->values();
+    return true;
+  });
+}
+
+void end(Cursor* cursor) {
+  delete cursor;
+}
+
+Writer* create(const char* path, const NewColumn* columns, uint32_t count, char* error) {
+  return guarded(error, static_cast<Writer*>(nullptr),
+                 [&] { return new Writer{FileWriter(path, columns, count)}; });
+}
+
+bool write(Writer* writer, uint64_t rows, const Values* values, char* error) {
+  return guarded(error, false, [&] {
+    writer->file.write(rows, values);
+    return true;
+  });
+}
+
+bool finish(Writer* writer, char* error) {
+  return guarded(error, false, [&] {
+    writer->file.finish();
+    return true;
+  });
+}
+
+void destroy(Writer* writer) {
+  delete writer;
+}
+
+constexpr Api kApi = {kVersion, open,  close, rows, groups, group_rows, columns, column,
+                      is_own,   start, read,  end,  create, write,      finish,  destroy};
+
+}  // namespace
+}  // namespace flux::parquet_plugin
+
+extern "C" __attribute__((visibility("default"))) const flux::parquet_plugin::Api*
+flux_parquet_plugin() {
+  return &flux::parquet_plugin::kApi;
+}

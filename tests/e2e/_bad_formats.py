@@ -1,0 +1,87 @@
+"""The text formats of other systems: good lines and mistakes, rows for FORMATS of _bad_files.py."""
+
+from __future__ import annotations
+
+from _bad_types import LINES, Format, Mistake
+
+LAYERS = """\
+    - {name: sparse, op: embedding, table: weight, combine: sum}
+    - {name: loss, op: logistic_loss, inputs: [sparse, label]}"""
+HUGE = "18446744073709551616"
+
+MULTISLOT = Format(
+    "multislot",
+    "format: multislot, slots: [{name: user}, {name: item}], dense: [price], "
+    "columns: [label, user, item, price]",
+    [f"1 {i % 2} 1 {i} 2 {i * 3} {i * 3 + 1} 1 0.{i}" for i in range(1, LINES + 1)],
+    [Mistake("NaN label", "1 nan 1 1 1 1 1 0", "label"),
+     Mistake("too few values", "1 1 1 1 4 1 2", "'item'"),
+     Mistake("a slot is missing", "1 1 1 1", "'item'.*missing"),
+     Mistake("a slot too many", "1 1 1 1 1 1 1 0.5 1 7", "goes on with"),
+     Mistake("2^64 id", f"1 1 1 {HUGE} 1 1 1 0", "'user'"),
+     Mistake("negative count", "1 1 -1 1 1 1 1 0", "'user'"),
+     Mistake("huge count", "1 1 99999999999 1 1 1 1 0", "'user'"),
+     Mistake("NaN number", "1 1 1 1 1 1 1 nan", "'price'"),
+     Mistake("two numbers", "1 1 1 1 1 1 2 1 2", "'price'"),
+     Mistake("blank line", "", "line"),
+     Mistake("NUL byte", "1 1 1 1\0 1 1 1 0", "'user'"),
+     Mistake("invalid UTF-8", "1 1 1 \udcff 1 1 1 0", "'user'")],
+    LAYERS)
+
+LIBSVM = Format(
+    "libsvm", "format: libsvm, slots: [{name: item, values: true}]",
+    [f"{i % 2} {i}:0.5 {i + 100}:1 {i + 200}" for i in range(1, LINES + 1)],
+    [Mistake("NaN label", "nan 1:1", "nan"),
+     Mistake("no label", "1:1 2:1", "data.weights"),
+     Mistake("2^64 id", f"1 {HUGE}:1", HUGE),
+     Mistake("negative id", "1 -1:1", "-1"),
+     Mistake("NaN value", "1 3:nan", "nan"),
+     Mistake("id of letters", "1 abc:1", "abc"),
+     Mistake("blank line", "", "line"),
+     Mistake("three parts", "1 1:2:3", "1:2:3|2:3"),
+     Mistake("NUL byte", "1 1\0:1", "x00")],
+    LAYERS)
+
+LIBFFM = Format(
+    "libffm", "format: libffm, slots: [{name: user, values: true}, {name: item, values: true}]",
+    [f"{i % 2} 0:{i}:1 1:{i + 100}:0.5" for i in range(1, LINES + 1)],
+    [Mistake("NaN label", "nan 0:1:1", "nan"),
+     Mistake("unknown field", "1 2:1:1", "2"),
+     Mistake("2^64 id", f"1 0:{HUGE}:1", HUGE),
+     Mistake("NaN value", "1 0:3:nan", "nan"),
+     Mistake("one part", "1 7", "7"),
+     Mistake("field of letters", "1 a:1:1", "a"),
+     Mistake("blank line", "", "line")],
+    LAYERS)
+
+VW = Format(
+    "vw",
+    "format: vw, slots: [{name: user}, {name: item, values: true}], dense: [price]",
+    [f"{i % 2} |user {i} |item {i * 3}:0.5 {i * 3 + 1} |dense price:0.{i}"
+     for i in range(1, LINES + 1)],
+    [Mistake("NaN label", "nan |user 1", "nan"),
+     Mistake("no label", "|user 1", "label"),
+     Mistake("unknown namespace", "1 |usr 1", "usr.*did you mean"),
+     Mistake("2^64 id", f"1 |user {HUGE}", HUGE),
+     Mistake("NaN value", "1 |item 3:nan", "nan"),
+     Mistake("NaN number", "1 |dense price:nan", "nan"),
+     Mistake("blank line", "", "line|label"),
+     Mistake("value where none is", "1 |user 1:2", "values")],
+    LAYERS)
+
+CSV = Format(
+    "csv", "format: csv, slots: [{name: user}, {name: item, values: true}], dense: [price]",
+    ["label,user,item,price",
+     *(f"{i % 2},{i},{i * 3}:0.5|{i * 3 + 1},0.{i}" for i in range(1, LINES))],
+    [Mistake("NaN label", "nan,1,2,0.5", "nan"),
+     Mistake("too few cells", "1,1,2", "3 cells; expected 4"),
+     Mistake("too many cells", "1,1,2,0.5,9", "expected 4"),
+     Mistake("2^64 id", f"1,{HUGE},2,0.5", HUGE),
+     Mistake("NaN number", "1,1,2,nan", "nan"),
+     Mistake("NaN value", "1,1,2:nan,0.5", "nan"),
+     Mistake("open quote", '1,"1,2,0.5', "quote"),
+     Mistake("blank line", "", "label"),
+     Mistake("no label", ",1,2,0.5", "label")],
+    LAYERS)
+
+ALL = [MULTISLOT, LIBSVM, LIBFFM, VW, CSV]

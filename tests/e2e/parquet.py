@@ -1,0 +1,224 @@
+"""Parquet files: made by pyarrow with every kind of column, and by `flux data convert`.
+
+Needs the plug-in (`make parquet`) and the pyarrow that came with it; without them nothing runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import unittest
+from typing import NamedTuple
+
+from _support import FLUX, SOURCE, Case
+
+PYTHON = SOURCE / ".parquet/bin/python"
+READY = (FLUX.parent / "flux_parquet.so").exists() and PYTHON.exists()
+
+JOB = """
+name: lr
+output: out
+deterministic: true
+data: DATA
+shards: 4
+tables:
+  - {name: weight, dim: 1, init: uniform, init_scale: 0.1, optimizer: {rule: sgd, lr: 0.5}}
+model:
+  layers:
+    - {name: sparse, op: embedding, table: weight, combine: sum}
+    - {name: linear, op: fc, inputs: dense, units: 1}
+    - {name: logit, op: add, inputs: [sparse, linear]}
+    - {name: loss, op: logistic_loss, inputs: [logit, label]}
+"""
+SLOTS = "slots: [{name: user}, {name: tags}, {name: city, text: true}], dense: [price, age]"
+DATA = "{format: FORMAT, train: [FILE], test: [FILE], batch: 7, " + SLOTS + "}"
+
+# Rows of 300 examples; the columns are of every type that is read, with nulls.
+MAKE = """
+import sys
+import pyarrow as pa
+import pyarrow.parquet as pq
+n = 300
+rows = [dict(label=i % 2, user=i * 7919, tags=[i, i + 1][: i % 3], city="c%d" % (i % 5),
+             price=i / 8, age=i % 90) for i in range(n)]
+lines = []
+for i, row in enumerate(rows):
+    if i % 11 == 0: row["price"] = None
+    if i % 13 == 0: row["user"] = None
+    if i % 17 == 0: row["tags"] = None
+    if i % 19 == 0: row["city"] = None
+    words = [str(row["label"])]
+    if row["user"] is not None: words.append("user:%d" % row["user"])
+    words += ["tags:%d" % tag for tag in row["tags"] or []]
+    if row["city"] is not None: words.append("city:" + row["city"])
+    if row["price"] is not None: words.append("price:%r" % row["price"])
+    words.append("age:%d" % row["age"])
+    lines.append(" ".join(words))
+open("a.txt", "w").write("\\n".join(lines) + "\\n")
+kinds = [dict(label=pa.int8(), user=pa.int64(), tags=pa.list_(pa.uint64()), city=pa.string(),
+              price=pa.float64(), age=pa.int32()),
+         dict(label=pa.float32(), user=pa.uint64(), tags=pa.list_(pa.int32()),
+              city=pa.large_string(), price=pa.float32(), age=pa.uint16()),
+         dict(label=pa.bool_(), user=pa.uint32(), tags=pa.large_list(pa.int64()),
+              city=pa.dictionary(pa.int32(), pa.string()), price=pa.float32(), age=pa.float64())]
+for k, kind in enumerate(kinds):
+    columns = {name: pa.array([bool(row[name]) if type == pa.bool_() else row[name]
+                               for row in rows], type) for name, type in kind.items()}
+    table = pa.table(columns)
+    for g, group in enumerate((1000, 64, 5)):
+        pq.write_table(table, "a_%d_%d.parquet" % (k, g), row_group_size=group,
+                       compression=("snappy", "zstd", "none")[g],
+                       use_dictionary=g != 1, data_page_version=("1.0", "2.0", "1.0")[g])
+"""
+
+# One foreign column in each file; `bad` is what is put in the place of a good column.
+FOREIGN = """
+import datetime, decimal
+import pyarrow as pa
+import pyarrow.parquet as pq
+n = 20
+good = dict(label=pa.array([i % 2 for i in range(n)]), user=pa.array(range(n)),
+            tags=pa.array([[i] for i in range(n)]), city=pa.array(["x"] * n),
+            price=pa.array([0.5] * n), age=pa.array([1] * n))
+def put(name, **columns):
+    table = {**good, **columns}
+    pq.write_table(pa.table({k: v for k, v in table.items() if v is not None}), name + ".parquet")
+day = datetime.datetime(2026, 1, 1)
+put("good")
+put("no_label", label=None)
+put("near_name", user=None, usr=good["user"])
+put("text_label", label=good["city"])
+put("list_label", label=good["tags"])
+put("nan_label", label=pa.array([1.0] * 7 + [float("nan")] + [0.0] * 12))
+put("null_label", label=pa.array([1] * 7 + [None] + [0] * 12))
+put("inf_price", price=pa.array([1.0] * 7 + [float("inf")] + [0.0] * 12))
+put("text_user", user=good["city"])
+put("float_user", user=good["price"])
+put("whole_city", city=good["user"])
+put("time_user", user=pa.array([day] * n))
+put("decimal_price", price=pa.array([decimal.Decimal("1.5")] * n))
+put("list_price", price=good["tags"])
+put("nested_tags", tags=pa.array([[[i]] for i in range(n)]))
+put("struct_user", user=pa.array([{"a": i, "b": i} for i in range(n)]))
+put("map_user", user=pa.array([[(1, 2)]] * n, pa.map_(pa.int64(), pa.int64())))
+put("half_price", price=pa.array([0.5] * n, pa.float16()))
+empty = pa.table({name: column.slice(0, 0) for name, column in good.items()})
+pq.write_table(empty, "empty.parquet")
+"""
+
+
+class Bad(NamedTuple):
+    name: str
+    says: str
+
+
+ALLOWED_NUMBER = "allowed: a number in each row"
+BAD = [
+    Bad("no_label", "has no column 'label'"),
+    Bad("near_name", "has no column 'user' \\(slot\\), did you mean 'usr'"),
+    Bad("text_label", f"column 'label' \\(label\\) is BYTE_ARRAY.*{ALLOWED_NUMBER}"),
+    Bad("list_label", f"column 'label' \\(label\\) is list of INT64.*{ALLOWED_NUMBER}"),
+    Bad("nan_label", "record 8: label 'label' is missing or not a number"),
+    Bad("null_label", "record 8: label 'label' is missing or not a number"),
+    Bad("inf_price", "record 8: dense feature 'price' is infinite"),
+    Bad("text_user", "column 'user' \\(slot\\) is BYTE_ARRAY.*texts need text: true"),
+    Bad("float_user", "column 'user' \\(slot\\) is DOUBLE; allowed: whole numbers, texts"),
+    Bad("whole_city", "column 'city' \\(slot\\) is INT64; allowed: texts"),
+    Bad("time_user", "column 'user' \\(slot\\) is INT64 \\(Timestamp.*allowed"),
+    Bad("decimal_price", "column 'price' \\(dense feature\\) is .*Decimal.*allowed"),
+    Bad("list_price", f"column 'price' \\(dense feature\\) is list of INT64; {ALLOWED_NUMBER}"),
+    Bad("nested_tags", "column 'tags' \\(slot\\) is list of lists; allowed"),
+    Bad("struct_user", "column 'user' \\(slot\\) is group of 2 columns; allowed"),
+    Bad("map_user", "column 'user' \\(slot\\) is group of 2 columns; allowed"),
+    Bad("half_price", "column 'price' \\(dense feature\\) is .*allowed"),
+    Bad("empty", "holds no record"),
+    Bad("cut", "Parquet data is damaged: it does not end with PAR1: it was cut"),
+    Bad("magic", "is no Parquet file"),
+    Bad("head", "Parquet data is damaged: it ends within its head"),
+    Bad("footer", "Parquet data is damaged: a footer of 4294967295 bytes"),
+    Bad("noise_footer", "Parquet data is damaged: "),
+    Bad("noise_pages", "Parquet data is damaged: "),
+]
+
+
+@unittest.skipUnless(READY, "no Parquet plug-in; build it with make parquet")
+class Parquet(Case):
+    def python(self, program: str) -> None:
+        subprocess.run([str(PYTHON), "-c", program], cwd=self.folder, check=True)
+
+    def job(self, file: str, format_: str) -> str:
+        text = JOB.replace("DATA", DATA.replace("FORMAT", format_).replace("FILE", file))
+        (self.folder / f"{file}.yaml").write_text(text)
+        return f"{file}.yaml"
+
+    def predictions(self, job: str) -> bytes:
+        self.flux("run", job, "--fresh")
+        self.flux("predict", job, "--out", "scores.tsv")
+        return (self.folder / "scores.tsv").read_bytes()
+
+    def test_every_type_trains_to_the_weights_of_the_same_text(self) -> None:
+        self.python(MAKE)
+        want = self.predictions(self.job("a.txt", "feasign"))
+        for file in sorted(self.folder.glob("a_*.parquet")):
+            with self.subTest(file.name):
+                job = self.job(file.name, "parquet")
+                self.flux("data", "validate", "--job", job)
+                self.assertEqual(self.predictions(job), want)
+
+    def test_converted_to_it_and_back(self) -> None:
+        self.flux("data", "gen", "feasign", "--kind", "sequence", "--examples", "2000",
+                  "--out", "s.txt")
+        self.flux("data", "convert", "s.txt", "--to", "parquet", "--out", "s.parquet")
+        self.flux("data", "convert", "s.parquet", "--to", "blocks", "--out", "b.blocks")
+        self.flux("data", "convert", "s.txt", "--to", "blocks", "--out", "a.blocks")
+        stats = [json.loads(self.flux("data", "stats", name, "--json").out)
+                 for name in ("a.blocks", "s.parquet")]
+        self.assertEqual(stats[0]["slots"], stats[1]["slots"])
+        heads = [self.flux("data", "head", name, "-n", "50").out
+                 for name in ("a.blocks", "b.blocks")]
+        self.assertEqual(heads[0].count("\n"), 50)
+        self.assertEqual(heads[0], heads[1])
+
+    def test_foreign_and_damaged_files_are_named(self) -> None:
+        self.python(FOREIGN)
+        good = (self.folder / "good.parquet").read_bytes()
+        noise = bytes(i * i % 251 for i in range(len(good)))
+        for name, content in {
+            "cut": good[: len(good) // 2], "magic": b"PARX" + good[4:], "head": good[:9],
+            "footer": good[:-8] + b"\xff\xff\xff\xff" + good[-4:],
+            "noise_footer": good[:-200] + noise[:192] + good[-8:],
+            "noise_pages": good[:4] + noise[:600] + good[604:],
+        }.items():
+            (self.folder / f"{name}.parquet").write_bytes(content)
+        for bad in BAD:
+            file = f"{bad.name}.parquet"
+            job = self.job(file, "parquet")
+            for command in (["data", "validate", "--job", job], ["run", job]):
+                with self.subTest(" ".join(command)):
+                    done = self.flux(*command, code=2)
+                    self.assertRegex(done.err, re.escape(file) + ": .*" + bad.says)
+
+    def test_its_own_files_keep_the_keys_of_tables(self) -> None:
+        self.flux("data", "gen", "criteo", "--examples", "3000", "--out", "a.tsv")
+        self.flux("data", "convert", "a.tsv", "--to", "parquet", "--out", "a.parquet")
+        for source in ("a.tsv", "a.parquet"):
+            self.flux("data", "convert", source, "--to", "feasign", "--out", f"{source}.txt")
+        self.assertEqual((self.folder / "a.tsv.txt").read_bytes(),
+                         (self.folder / "a.parquet.txt").read_bytes())
+        (self.folder / "job.yaml").write_text(JOB.replace(
+            "DATA", "{format: parquet, train: [a.parquet], slots: [{name: C1}], dense: [I1]}"))
+        self.assert_refused(self.flux("run", "job.yaml", code=2), "a.parquet", "raw_keys: true")
+
+
+@unittest.skipIf((FLUX.parent / "flux_parquet.so").exists(), "the plug-in is there")
+class WithoutPlugin(Case):
+    def test_says_how_to_build_it(self) -> None:
+        (self.folder / "a.parquet").write_bytes(b"PAR1" + bytes(20) + b"PAR1")
+        done = self.flux("data", "head", "a.parquet", code=2)
+        self.assert_refused(done, "format parquet needs the plug-in flux_parquet.so",
+                            "make parquet")
+
+
+if __name__ == "__main__":
+    unittest.main()
