@@ -120,7 +120,9 @@ class Model {
     for (Buffer<float>& table : work.row_gradients) gradients.tables.push_back(table.data());
     net_->set_parameters(work.dense->data());
     const double loss = net_->train(input(work), &gradients, predictions_.data());
-    return why_refused({&work, graph_.get(), loss, predictions_.data(), work.dense->data()})
+    std::vector<uint32_t> tables(work.rows.size());
+    std::iota(tables.begin(), tables.end(), 0U);
+    return why_refused({&work, graph_.get(), tables, loss, predictions_.data(), work.dense->data()})
         .empty();
   }
 
@@ -193,7 +195,7 @@ class Model {
   }
   void pull(BatchWork* work) {
     work->plan.build(work->batch.keys);
-    work->size_rows(shape());
+    work->size_for(shape(), 0);
     server_->pull({kLife, shards_, work->plan.sharded(), work->row_pointers, work->dense->data()},
                   [](const PullReply& reply) {
                     if (!reply.status.is_ok()) std::exit(1);

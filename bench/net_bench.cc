@@ -1,6 +1,6 @@
-// What one Net costs: thread CPU time per batch of the CTR-DNN (fp32, bf16) and of a logistic
-// regression, split by node, beside the raw GEMM peak of oneDNN on random data in the same run.
-// Usage: net_bench [batches] [threads]. The last line is JSON.
+// What one Net costs: thread CPU time per batch of the CTR-DNN, DeepFM and DCN-v2 (fp32, bf16) and
+// of a logistic regression, split by node, beside the raw GEMM peak of oneDNN on random data in the
+// same run. Usage: net_bench [batches] [threads]. The last line is JSON.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -75,8 +75,10 @@ Cost measure(const std::shared_ptr<const Graph>& graph, Precision precision, int
   const SampleBatch sample = make_sample(*graph, kBatch, kRows, 1);
   const std::vector<float> flat = graph->initial_parameters(1);
   std::vector<float> parameters(flat.size()), predictions(kBatch);
-  std::vector<float> rows(sample.rows[0].size());
-  NetGradients gradients{parameters.data(), {rows.data()}};
+  std::vector<std::vector<float>> rows;
+  NetGradients gradients{parameters.data(), {}};
+  for (const auto& table : sample.rows) rows.emplace_back(table.size());
+  for (auto& table : rows) gradients.tables.push_back(table.data());
   const NetInput input = sample.view();
   const auto step = [&] {
     net->set_parameters(flat.data());
@@ -94,9 +96,10 @@ Cost measure(const std::shared_ptr<const Graph>& graph, Precision precision, int
     cost.best_ms = std::min(cost.best_ms, ms);
     cost.mean_ms += ms / batches;
     const double check = thread_ms();
-    if (first_not_finite(parameters.data(), parameters.size()) < parameters.size() ||
-        first_not_finite(rows.data(), rows.size()) < rows.size())
-      std::printf("a gradient is not finite\n");
+    bool finite = first_not_finite(parameters.data(), parameters.size()) == parameters.size();
+    for (const auto& table : rows)
+      finite = finite && first_not_finite(table.data(), table.size()) == table.size();
+    if (!finite) std::printf("a gradient is not finite\n");
     cost.check_ms += (thread_ms() - check) / batches;
     const std::vector<NodeTime> times = net->profile();
     for (size_t n = 0; n < before.size(); ++n) {
@@ -110,11 +113,11 @@ Cost measure(const std::shared_ptr<const Graph>& graph, Precision precision, int
   return cost;
 }
 
-// Floating-point operations per example of all fc layers, forward and backward.
+// Floating-point operations per example of all fc and cross layers, forward and backward.
 double flops(const Graph& graph) {
   double sum = 0;
   for (const Node& node : graph.nodes()) {
-    if (node.op != "fc") continue;
+    if (node.op != "fc" && node.op != "cross") continue;
     sum += 6.0 * node.width * graph.nodes()[node.inputs[0]].width;
   }
   return sum;
@@ -184,6 +187,8 @@ int run(int batches, int threads) {
       print_gemm_line(
           name, threads,
           gemm_peak_of(precision == Precision::kFp32 ? DType::kF32 : DType::kBf16, threads));
+    figures["deepfm_ms_" + name] = report("deepfm", deepfm_graph(), precision, batches, peak);
+    figures["dcn_v2_ms_" + name] = report("dcn_v2", dcn_v2_graph(), precision, batches, peak);
     figures["gemm_peak_gflops_" + name] = peak;
     figures["ctr_dnn_ms_" + name] = ms;
     figures["ctr_dnn_ms_" + name + "_threads" + std::to_string(threads)] = many;

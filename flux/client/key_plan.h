@@ -1,9 +1,11 @@
 // KeyPlan: the distinct keys of a batch, grouped by shard, made once and used by pull, pooling
 // and push.
 //
-// build() removes repeats with a small hash table that stays in the L2 cache between batches, then
-// orders the distinct keys by shard (counting sort), so that each shard gets one contiguous range.
-// Threads: one owner. Memory is reused from batch to batch; nothing shrinks.
+// build() removes repeats with a small hash table that stays in the L2 cache: 4 bytes per entry, at
+// most a third of them taken, asked for a block of keys ahead. Whether a key is new is arithmetic,
+// not a branch: nobody could predict it. Then the distinct keys are ordered by shard (counting
+// sort), so that each shard gets one contiguous range. Threads: one owner. Memory is reused from
+// batch to batch.
 #pragma once
 
 #include <cstdint>
@@ -33,23 +35,28 @@ class KeyPlan {
   ShardedKeys sharded() const { return {keys_.data(), begin_.data()}; }
 
  private:
-  struct Entry {
-    uint64_t key;
-    uint32_t stamp;  // batch that wrote it
-    uint32_t id;     // order of first occurrence
-  };
+  static constexpr size_t kBlock = 32;  // keys whose entries are fetched at a time
+
+  void make_room(size_t keys, bool groups);
   void grow();
   // One group, whose shards are all, unless kGroups.
   template <bool kGroups>
   void build_from(std::span<const uint64_t> keys, std::span<const uint8_t> groups);
+  // Finds or adds the keys of one block, whose hashes are given; `groups` of them if kGroups.
+  template <bool kGroups>
+  void add_block(std::span<const uint64_t> keys, const uint64_t* hashes, const uint8_t* groups,
+                 uint32_t* index);
+  template <bool kGroups>
+  uint32_t shard_of_found(size_t id) const;
+  template <bool kGroups>
+  void order_by_shard();
 
   uint32_t shards_;
   std::vector<ShardRange> group_shards_;  // of several groups
-  uint32_t stamp_ = 0;
   size_t unique_ = 0;
-  std::vector<Entry> table_;
-  // By order of first occurrence.
-  std::vector<uint64_t> found_keys_;
+  std::vector<uint32_t> table_;  // 0: empty, else the place of a key in found_*
+  // By order of first occurrence, from place 1 on; place 0 stands for an empty entry.
+  std::vector<uint64_t> found_keys_, found_hash_;
   std::vector<uint32_t> found_counts_, found_shard_, position_;
   std::vector<uint8_t> found_group_;
   // By shard.

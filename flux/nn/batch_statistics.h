@@ -36,6 +36,8 @@ class BatchStatistics {
         factor_(in_.width),
         kept_mean_(in_.width),
         kept_factor_(in_.width),
+        exact_mean_(in_.width),
+        exact_factor_(in_.width),
         sums_(in_.width),
         squares_(in_.width),
         row_(in_.width) {}
@@ -56,17 +58,21 @@ class BatchStatistics {
       return;
     }
     sum_up(step.batch);
-    const float n = static_cast<float>(step.batch);
     for (uint32_t c = 0; c < in_.width; ++c) {
-      mean_[c] = static_cast<float>(sums_[c]) / n;
       const double mean = sums_[c] / step.batch;
       const double variance = std::max(squares_[c] / step.batch - mean * mean, 0.0);
-      factor_[c] = static_cast<float>(1.0 / std::sqrt(variance + static_cast<double>(epsilon_)));
+      exact_mean_[c] = mean;
+      exact_factor_[c] = 1.0 / std::sqrt(variance + static_cast<double>(epsilon_));
+      mean_[c] = static_cast<float>(mean);
+      factor_[c] = static_cast<float>(exact_factor_[c]);
     }
   }
   // Normalised is (x - mean) * factor; good until the next use().
   const float* mean() const { return mean_.data(); }
   const float* factor() const { return factor_.data(); }
+  // The same before rounding, of the last batch trained.
+  const double* exact_mean() const { return exact_mean_.data(); }
+  const double* exact_factor() const { return exact_factor_.data(); }
   // What the summaries take in, where their gradients go.
   void write_summaries(const Step& step) const {
     float *count = step.gradients->parameters + offset_, *sum = count + in_.width;
@@ -94,7 +100,7 @@ class BatchStatistics {
   size_t offset_;
   float epsilon_;
   std::vector<float> mean_, factor_, kept_mean_, kept_factor_;
-  std::vector<double> sums_, squares_;
+  std::vector<double> exact_mean_, exact_factor_, sums_, squares_;
   std::vector<float> row_;
 };
 

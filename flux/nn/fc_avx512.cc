@@ -41,6 +41,9 @@ class Avx512Products : public FcProducts {
     g.b = weight_;
     g.bias = bias_;
     g.relu = s_.relu;
+    g.kept = beside(s_.kept);
+    g.scale = beside(s_.scale);
+    g.plus = beside(s_.plus);
     kernels_.gemm(g);
   }
 
@@ -49,10 +52,8 @@ class Avx512Products : public FcProducts {
     read_rows(s_.dz, &g);
     g.b = transposed_;
     g.add = s_.dx_add;
-    if (s_.dx_mask) {
-      g.mask = s_.x.data;
-      g.mask_stride = s_.x.stride;
-    }
+    g.plus = beside(s_.dx_plus);
+    if (s_.dx_mask) g.mask = beside(s_.x);
     kernels_.gemm(g);
   }
 
@@ -79,6 +80,7 @@ class Avx512Products : public FcProducts {
 
  private:
   size_t units(size_t elements) const { return round_up(elements, pair_) / pair_; }
+  static GemmRows beside(const Tensor& t) { return {t.data, t.stride}; }
   static Gemm into(const Tensor& c, uint32_t rows) {
     Gemm g;
     g.m = rows;

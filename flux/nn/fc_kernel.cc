@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "flux/base/buffer.h"
+#include "flux/base/cpu.h"
 #include "flux/nn/dot_kernels.h"
 #include "flux/nn/fc_products.h"
+#include "flux/nn/row_kernels.h"
 #include "flux/nn/vector_math.h"
 
 namespace flux {
@@ -66,6 +68,7 @@ class FcBase : public Kernel {
         dz_(args.output_gradient),
         activation_(activation_of(args.node)),
         masked_(args.output_gradient_masked),
+        wide_(out_.type == DType::kBf16 ? cpu_has_avx512_bf16() : cpu_has_avx512()),
         weight_(args.graph.parameters()[args.node.parameters[0]].offset),
         has_bias_(args.node.parameters.size() > 1),
         zero_(out_.width),
@@ -89,6 +92,8 @@ class FcBase : public Kernel {
   void make_dz(const Tensor& gradient, uint32_t batch) {
     if (dz_.data == gradient.data && (masked_ || activation_ == Activation::kNone)) return;
     const Activation f = masked_ ? Activation::kNone : activation_;
+    if (f == Activation::kRelu && dz_.data == gradient.data && dz_.type == out_.type && wide_)
+      return mask_rows(batch);
     for (uint32_t b = 0; b < batch; ++b) {
       const float* dy = read_row(gradient, b, row_.data());
       const float* y = read_row(out_, b, other_.data());
@@ -97,10 +102,17 @@ class FcBase : public Kernel {
     }
   }
 
+  void mask_rows(uint32_t batch) {
+    const RowsAt y{out_.data, out_.stride}, g{dz_.data, dz_.stride};
+    if (out_.type == DType::kBf16) return mask_relu_bf16(batch, out_.width, y, g);
+    mask_relu_f32(batch, out_.width, y, g);
+  }
+
   KernelInput in_;
   Tensor out_, dz_;
   Activation activation_;
   bool masked_;
+  bool wide_;  // the CPU has kernels for the type of the output
   size_t weight_, bias_ = 0;
   bool has_bias_;
   Buffer<float> zero_, row_, other_;

@@ -3,6 +3,7 @@
 // Two makers: oneDNN (every CPU) and our own AVX-512 kernels (kernels_avx512.cc, kernels_bf16.cc).
 // All tensors are fixed when it is made. x and dz share one type, the compute type; y and dx may
 // be of either.
+// A cross layer (ops/cross.cc) rides on the AVX-512 products alone: y = scale * (x W + b) + plus.
 // Threads: one, like its Net. Failure: only when made.
 #pragma once
 
@@ -22,6 +23,10 @@ struct FcShape {
   bool dx_add = false;   // add to dx instead of overwriting it
   bool dx_mask = false;  // multiply dx by (x > 0)
   bool relu = false;     // f is relu, else nothing
+  // AVX-512 only, all of the compute type. Unset: not there.
+  Tensor scale, plus;  // y = scale * f(x W + b) + plus
+  Tensor kept;         // where f(x W + b) goes then
+  Tensor dx_plus;      // added to dx
   uint32_t batch_max = 0;
 };
 

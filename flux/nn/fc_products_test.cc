@@ -19,6 +19,7 @@ struct Case {
   uint32_t dx_width = 0;
   bool add = false, mask = false, in_place = false, relu = false;
   bool float_ends = false;  // y and dx in fp32 though the products are bf16
+  bool crossed = false;     // y = scale * z + plus, dx + dx_plus
 };
 
 // Runs one layer and holds each product against plain loops in double over the same inputs.
@@ -36,12 +37,17 @@ class Layer {
     shape_.dx_add = c.add;
     shape_.dx_mask = c.mask;
     shape_.relu = c.relu;
+    if (c.crossed) {
+      for (Tensor* t : {&shape_.scale, &shape_.plus, &shape_.kept}) *t = tensor(c.units, c.type);
+      shape_.dx_plus = tensor(c.in, c.type);
+    }
     shape_.batch_max = kBatchMax;
     weight_.resize(static_cast<size_t>(c.in) * c.units);
     bias_.resize(c.units);
     for (float& w : weight_) w = number();
     for (float& b : bias_) b = number();
-    for (const Tensor* t : {&shape_.x, &shape_.dz, &shape_.dx})
+    for (const Tensor* t :
+         {&shape_.x, &shape_.dz, &shape_.dx, &shape_.scale, &shape_.plus, &shape_.dx_plus})
       if (*t && t->data != nullptr) fill(*t);
   }
 
@@ -103,6 +109,8 @@ class Layer {
 
   void check_forward(const std::vector<double>& x) const {
     const std::vector<double> y = copy(shape_.y);
+    std::vector<double> scale, plus, kept;
+    if (c_.crossed) scale = copy(shape_.scale), plus = copy(shape_.plus), kept = copy(shape_.kept);
     for (uint32_t b = 0; b < c_.batch; ++b) {
       for (uint32_t n = 0; n < c_.units; ++n) {
         double want = bias_[n], terms = 0;
@@ -111,6 +119,12 @@ class Layer {
           terms += std::fabs(x[b * c_.in + k] * weight(k, n));
         }
         if (c_.relu) want = std::max(want, 0.0);
+        if (c_.crossed) {
+          const size_t at = b * c_.units + n;
+          ASSERT_NEAR(kept[at], want, slack(c_.type, want, terms)) << b << "," << n;
+          want = want * scale[at] + plus[at];
+          terms = terms * std::fabs(scale[at]) + std::fabs(plus[at]);
+        }
         ASSERT_NEAR(y[b * c_.units + n], want, slack(shape_.y.type, want, terms)) << b << "," << n;
       }
     }
@@ -132,6 +146,7 @@ class Layer {
                   const std::vector<double>& old) const {
     const std::vector<double> dx = copy(shape_.dx);
     const uint32_t width = c_.dx_width;
+    const std::vector<double> plus = c_.crossed ? copy(shape_.dx_plus) : std::vector<double>();
     for (uint32_t b = 0; b < c_.batch; ++b) {
       for (uint32_t k = 0; k < width; ++k) {
         double want = c_.add ? old[b * width + k] : 0, terms = 0;
@@ -139,6 +154,7 @@ class Layer {
           want += dz[b * c_.units + n] * weight(k, n);
           terms += std::fabs(dz[b * c_.units + n] * weight(k, n));
         }
+        if (c_.crossed) want += plus[b * c_.in + k];
         if (c_.mask && x[b * c_.in + k] <= 0) want = 0;
         ASSERT_NEAR(dx[b * width + k], want, slack(shape_.dx.type, want, terms)) << b << "," << k;
       }
@@ -178,6 +194,16 @@ std::vector<Case> cases() {
       }
       all.push_back({maker, type, 273, 400, 37, 260});
       all.push_back({maker, type, 64, 48, 37, 0});
+      for (const uint32_t width : {9U, 33U, 273U})
+        if (maker == Maker::kAvx512)
+          all.push_back({.maker = maker,
+                         .type = type,
+                         .in = width,
+                         .units = width,
+                         .batch = 37,
+                         .dx_width = width - 4,
+                         .add = width > 9,
+                         .crossed = true});
     }
     if (on_this_cpu(maker, DType::kBf16))
       all.push_back({maker, DType::kBf16, 33, 35, 20, 30, true, false, false, true, true});

@@ -18,6 +18,12 @@
 
 namespace flux {
 
+// Rows of the compute type beside C.
+struct GemmRows {
+  void* data = nullptr;
+  size_t stride = 0;  // elements
+};
+
 struct Gemm {
   uint32_t m = 0, n = 0, k = 0;  // C is [m][n]; k in units
   const void* a = nullptr;
@@ -29,12 +35,13 @@ struct Gemm {
   void* c = nullptr;
   size_t c_stride = 0;  // elements
   bool c_bf16 = false;
-  // Then, in this order: + bias, relu, + old C, masked by (mask > 0).
+  // Then, in this order: + bias, relu, written to `kept`, * scale, + plus, + old C, masked by
+  // (mask > 0).
   const float* bias = nullptr;  // room for n rounded up to 16
   bool relu = false;
+  GemmRows kept, scale, plus;
   bool add = false;
-  const void* mask = nullptr;  // in the compute type
-  size_t mask_stride = 0;
+  GemmRows mask;
 };
 
 struct GemmKernels {

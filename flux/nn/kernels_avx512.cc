@@ -69,5 +69,17 @@ void gather_f32(const RowMoves& moves, const float* rows) {
 void scatter_f32(const RowMoves& moves, float* rows) {
   scatter(moves, rows);
 }
+void cross_backward_f32(const CrossRows& rows) {
+  cross_backward(rows);
+}
+void mask_relu_f32(uint32_t batch, uint32_t width, const RowsAt& y, const RowsAt& g) {
+  mask_relu(batch, width, y, g);
+}
+void fm_forward_f32(const FmRows& rows, float* y) {
+  fm_forward(rows, y);
+}
+void fm_backward_f32(const FmRows& rows, const float* g) {
+  fm_backward(rows, g);
+}
 
 }  // namespace flux

@@ -82,5 +82,17 @@ void gather_bf16(const RowMoves& moves, const float* rows) {
 void scatter_bf16(const RowMoves& moves, float* rows) {
   scatter(moves, rows);
 }
+void cross_backward_bf16(const CrossRows& rows) {
+  cross_backward(rows);
+}
+void mask_relu_bf16(uint32_t batch, uint32_t width, const RowsAt& y, const RowsAt& g) {
+  mask_relu(batch, width, y, g);
+}
+void fm_forward_bf16(const FmRows& rows, float* y) {
+  fm_forward(rows, y);
+}
+void fm_backward_bf16(const FmRows& rows, const float* g) {
+  fm_backward(rows, g);
+}
 
 }  // namespace flux

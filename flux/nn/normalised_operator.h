@@ -28,6 +28,7 @@ namespace flux {
 template <typename F>
 struct NormalisedRow {
   const float *own, *mean, *factor;  // own: [kOwn][width]
+  const double *exact_mean, *exact_factor;
   uint32_t width;
 
   typename F::Own own_of(uint32_t c) const {
@@ -36,20 +37,28 @@ struct NormalisedRow {
     return one;
   }
   float normal(uint32_t c, float x) const { return (x - mean[c]) * factor[c]; }
+  double exact_normal(uint32_t c, float x) const {
+    return (static_cast<double>(x) - exact_mean[c]) * exact_factor[c];
+  }
 
   static void forward(const NormalisedRow row, const float* __restrict x, float* __restrict y) {
     for (uint32_t c = 0; c < row.width; ++c)
       y[c] = F::value(row.own_of(c), x[c], row.normal(c, x[c]));
   }
-  // What gets to u, alone and times u.
+  // What gets to u, alone and times u. In double, as in backward(): what the mean and the variance
+  // take back cancels nearly all of it where few examples differ little, and 1/sqrt(epsilon) times
+  // the rounding would be left.
   static void add_through(const NormalisedRow row, const float* __restrict x,
-                          const float* __restrict dy, float* __restrict sums,
-                          float* __restrict along) {
+                          const float* __restrict dy, double* __restrict sums,
+                          double* __restrict along) {
     for (uint32_t c = 0; c < row.width; ++c) {
-      const float u = row.normal(c, x[c]), g = F::through(row.own_of(c), x[c], u, dy[c]);
+      const double u = row.exact_normal(c, x[c]), g = row.through(c, x[c], u, dy[c]);
       sums[c] += g;
       along[c] += g * u;
     }
+  }
+  double through(uint32_t c, float x, double u, float dy) const {
+    return static_cast<double>(F::through(own_of(c), x, static_cast<float>(u), dy));
   }
   // The gradients of the own vectors from k on, to `to` and the vectors behind it.
   template <size_t k>
@@ -61,13 +70,14 @@ struct NormalisedRow {
   }
   // `common` is what the batch's mean and variance take back.
   static void backward(const NormalisedRow row, const float* __restrict x,
-                       const float* __restrict dy, const float* __restrict sums,
-                       const float* __restrict along, float share, float* __restrict dx) {
+                       const float* __restrict dy, const double* __restrict sums,
+                       const double* __restrict along, double share, float* __restrict dx) {
     for (uint32_t c = 0; c < row.width; ++c) {
-      const float u = row.normal(c, x[c]);
-      const float common = (sums[c] + u * along[c]) * share;
-      dx[c] = F::direct(row.own_of(c), x[c], u, dy[c]) +
-              row.factor[c] * (F::through(row.own_of(c), x[c], u, dy[c]) - common);
+      const double u = row.exact_normal(c, x[c]);
+      const double common = (sums[c] + u * along[c]) * share;
+      const double back = row.exact_factor[c] * (row.through(c, x[c], u, dy[c]) - common);
+      dx[c] =
+          F::direct(row.own_of(c), x[c], static_cast<float>(u), dy[c]) + static_cast<float>(back);
     }
   }
 };
@@ -105,7 +115,7 @@ class NormalisedKernel : public Kernel {
     sum_gradients(step);
     if (!in_.gradient) return;
     const Loops loops = make_loops();
-    const float share = 1.0F / static_cast<float>(step.batch);
+    const double share = 1.0 / step.batch;
     for (uint32_t b = 0; b < step.batch; ++b) {
       const float* x = read_row(in_.value, b, x_row_.data());
       const float* dy = read_row(out_gradient_, b, dy_row_.data());
@@ -117,14 +127,19 @@ class NormalisedKernel : public Kernel {
  private:
   using Loops = NormalisedRow<F>;
   Loops make_loops() const {
-    return {own_.data(), statistics_.mean(), statistics_.factor(), out_.width};
+    return {own_.data(),
+            statistics_.mean(),
+            statistics_.factor(),
+            statistics_.exact_mean(),
+            statistics_.exact_factor(),
+            out_.width};
   }
   void sum_gradients(const Step& step) {
     const Loops loops = make_loops();
     float* own_gradient = step.gradients->parameters + offset_;
     std::fill_n(own_gradient, own_.size(), 0.0F);
-    std::fill(sums_.begin(), sums_.end(), 0.0F);
-    std::fill(along_.begin(), along_.end(), 0.0F);
+    std::fill(sums_.begin(), sums_.end(), 0.0);
+    std::fill(along_.begin(), along_.end(), 0.0);
     for (uint32_t b = 0; b < step.batch; ++b) {
       const float* x = read_row(in_.value, b, x_row_.data());
       const float* dy = read_row(out_gradient_, b, dy_row_.data());
@@ -137,7 +152,8 @@ class NormalisedKernel : public Kernel {
   Tensor out_, out_gradient_;
   BatchStatistics statistics_;
   size_t offset_;
-  std::vector<float> own_, x_row_, dy_row_, row_, sums_, along_;
+  std::vector<float> own_, x_row_, dy_row_, row_;
+  std::vector<double> sums_, along_;
 };
 
 template <typename F>

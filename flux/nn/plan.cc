@@ -49,7 +49,9 @@ void Plan::choose_slices() {
       if (free) {
         place.concat = static_cast<int>(c);
         place.begin = begin;
-        place.shares_gradient = place.consumers.size() == 1;
+        // The concat is the first to write the gradient, and whole; others add to it then.
+        place.shares_gradient = place.consumers.back() == c &&
+                                std::count(place.consumers.begin(), place.consumers.end(), c) == 1;
       }
       begin += nodes[i].width;
     }

@@ -252,16 +252,55 @@ std::shared_ptr<const Graph> must_build(const ModelInputs& inputs,
   return builder.finish().value();
 }
 
-std::shared_ptr<const Graph> ctr_dnn_graph(uint32_t dim) {
+namespace {
+
+// Three layers of 400 over x.
+void add_hidden_layers(std::vector<NodeSpec>* nodes) {
   const AttrValue units = int64_t{400}, relu = std::string("relu");
-  return must_build({26, 13, {{"emb", dim}}},
-                    {node("emb", "embedding", {}, {{"table", std::string("emb")}}),
-                     node("x", "concat", {"emb", "dense"}),
-                     node("fc1", "fc", {"x"}, {{"units", units}, {"activation", relu}}),
-                     node("fc2", "fc", {"fc1"}, {{"units", units}, {"activation", relu}}),
-                     node("fc3", "fc", {"fc2"}, {{"units", units}, {"activation", relu}}),
-                     node("logit", "fc", {"fc3"}, {{"units", int64_t{1}}}),
-                     node("loss", "logistic_loss", {"logit", "label"})});
+  nodes->push_back(node("fc1", "fc", {"x"}, {{"units", units}, {"activation", relu}}));
+  nodes->push_back(node("fc2", "fc", {"fc1"}, {{"units", units}, {"activation", relu}}));
+  nodes->push_back(node("fc3", "fc", {"fc2"}, {{"units", units}, {"activation", relu}}));
+}
+
+void add_logit_and_loss(std::vector<NodeSpec>* nodes, const char* input) {
+  nodes->push_back(node("logit", "fc", {input}, {{"units", int64_t{1}}}));
+  nodes->push_back(node("loss", "logistic_loss", {"logit", "label"}));
+}
+
+}  // namespace
+
+std::shared_ptr<const Graph> ctr_dnn_graph(uint32_t dim) {
+  std::vector<NodeSpec> nodes = {node("emb", "embedding", {}, {{"table", std::string("emb")}}),
+                                 node("x", "concat", {"emb", "dense"})};
+  add_hidden_layers(&nodes);
+  add_logit_and_loss(&nodes, "fc3");
+  return must_build({26, 13, {{"emb", dim}}}, nodes);
+}
+
+std::shared_ptr<const Graph> deepfm_graph() {
+  const AttrValue one = int64_t{1};
+  std::vector<NodeSpec> nodes = {
+      node("wide", "embedding", {},
+           {{"table", std::string("weight")}, {"combine", std::string("sum")}}),
+      node("linear", "fc", {"dense"}, {{"units", one}}),
+      node("emb", "embedding", {}, {{"table", std::string("vector")}}),
+      node("pairs", "fm", {"emb"}), node("x", "concat", {"emb", "dense"})};
+  add_hidden_layers(&nodes);
+  nodes.push_back(node("deep", "fc", {"fc3"}, {{"units", one}}));
+  nodes.push_back(node("logit", "add", {"wide", "linear", "pairs", "deep"}));
+  nodes.push_back(node("loss", "logistic_loss", {"logit", "label"}));
+  return must_build({26, 13, {{"weight", 1}, {"vector", 10}}}, nodes);
+}
+
+std::shared_ptr<const Graph> dcn_v2_graph() {
+  std::vector<NodeSpec> nodes = {node("emb", "embedding", {}, {{"table", std::string("vector")}}),
+                                 node("x", "concat", {"emb", "dense"}),
+                                 node("x1", "cross", {"x", "x"}), node("x2", "cross", {"x", "x1"}),
+                                 node("x3", "cross", {"x", "x2"})};
+  add_hidden_layers(&nodes);
+  nodes.push_back(node("both", "concat", {"x3", "fc3"}));
+  add_logit_and_loss(&nodes, "both");
+  return must_build({26, 13, {{"vector", 10}}}, nodes);
 }
 
 std::shared_ptr<const Graph> logistic_regression_graph() {

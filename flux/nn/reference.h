@@ -54,6 +54,10 @@ std::shared_ptr<const Graph> must_build(const ModelInputs& inputs,
                                         const std::vector<NodeSpec>& nodes);
 // The CTR-DNN of the benchmarks: 26 slots of `dim`, 13 dense, 400-400-400 relu, 1.
 std::shared_ptr<const Graph> ctr_dnn_graph(uint32_t dim = 10);
+// The DeepFM and the DCN-v2 of the benchmarks (examples/deepfm, examples/dcn_v2), over the same
+// data.
+std::shared_ptr<const Graph> deepfm_graph();
+std::shared_ptr<const Graph> dcn_v2_graph();
 // Logistic regression: sum of weights of the slots plus an fc of the dense features.
 std::shared_ptr<const Graph> logistic_regression_graph();
 

@@ -1,7 +1,8 @@
-// AVX-512 passes over rows: dot products of one-unit layers, and embedding rows in and out. Raw
-// pointers only, because the files that implement it may include nothing but intrinsics.
-// Pure functions over caller's memory, any thread. The caller asks base/cpu.h first. Tensors may be
-// read up to 64 bytes past their end (NetMemory leaves room).
+// AVX-512 passes over rows: dot products of one-unit layers, embedding rows in and out, what a
+// cross layer, relu and fm do beside the products. Raw pointers only, because the files that
+// implement it may include nothing but intrinsics. Pure functions over caller's memory, any thread.
+// The caller asks base/cpu.h first. Tensors may be read up to 64 bytes past their end (NetMemory
+// leaves room).
 #pragma once
 
 #include <cstddef>
@@ -36,5 +37,37 @@ void gather_f32(const RowMoves& moves, const float* rows);
 void gather_bf16(const RowMoves& moves, const float* rows);
 void scatter_f32(const RowMoves& moves, float* rows);
 void scatter_bf16(const RowMoves& moves, float* rows);
+
+// A matrix of the kernels' type; stride in elements.
+struct RowsAt {
+  void* data = nullptr;
+  size_t stride = 0;
+};
+
+// Backward of y = x0 * z + x: dz = dy * x0, and dx0 = dy * z (first `dx0_width` columns, or none).
+struct CrossRows {
+  uint32_t batch = 0, width = 0;
+  RowsAt dy, x0, z, dz, dx0;
+  uint32_t dx0_width = 0;
+  bool add = false;  // to dx0
+};
+void cross_backward_f32(const CrossRows& rows);
+void cross_backward_bf16(const CrossRows& rows);
+
+// g = g where y > 0, else 0.
+void mask_relu_f32(uint32_t batch, uint32_t width, const RowsAt& y, const RowsAt& g);
+void mask_relu_bf16(uint32_t batch, uint32_t width, const RowsAt& y, const RowsAt& g);
+
+// See ops/fm.cc: x is [slots][dim] in each row, one number per example comes out.
+struct FmRows {
+  uint32_t batch = 0, slots = 0, dim = 0;
+  RowsAt x, dx;
+  bool add = false;          // to dx
+  float* scratch = nullptr;  // slots * dim + 16
+};
+void fm_forward_f32(const FmRows& rows, float* y);
+void fm_forward_bf16(const FmRows& rows, float* y);
+void fm_backward_f32(const FmRows& rows, const float* g);
+void fm_backward_bf16(const FmRows& rows, const float* g);
 
 }  // namespace flux

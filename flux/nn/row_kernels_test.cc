@@ -92,6 +92,41 @@ TEST_P(RowKernelsTest, DotLayersAgreeWithPlainCode) {
   }
 }
 
+// The plain operators by numeric derivatives: ops/cross_test.cc, ops/fm_test.cc. Here: the bits.
+TEST_P(RowKernelsTest, ReluMaskAndCrossGiveTheBitsOfPlainCode) {
+  const bool bf16 = GetParam() == DType::kBf16;
+  if (!bf16 && !cpu_has_avx512()) GTEST_SKIP();
+  for (const uint32_t width : {1U, 16U, 33U, 70U}) {
+    Random random(width), one(1), two(1), three(2), four(2);
+    const Matrix y(width, GetParam(), random), x0(width, GetParam(), random);
+    const Matrix fast(width, GetParam(), one), plain(width, GetParam(), two);
+    const Matrix dz(width, GetParam(), random), dx0(width, GetParam(), three);
+    const Matrix plain_dz(width, GetParam(), random), plain_dx0(width, GetParam(), four);
+    const auto at = [](const Matrix& m) { return RowsAt{m.tensor.data, m.tensor.stride}; };
+    const CrossRows rows{kBatch, width,   at(fast),      at(x0),    at(y),
+                         at(dz), at(dx0), width / 2 + 1, width > 20};
+    bf16 ? cross_backward_bf16(rows) : cross_backward_f32(rows);
+    bf16 ? mask_relu_bf16(kBatch, width, at(y), at(fast))
+         : mask_relu_f32(kBatch, width, at(y), at(fast));
+    std::vector<float> a(width), b(width), c(width), kept(width), slope(width), other(width);
+    for (uint32_t r = 0; r < kBatch; ++r) {
+      const float *g = read_row(plain.tensor, r, a.data()), *v = read_row(y.tensor, r, b.data());
+      const float* x = read_row(x0.tensor, r, c.data());
+      for (uint32_t i = 0; i < width; ++i) {
+        slope[i] = g[i] * x[i];
+        other[i] = g[i] * v[i];
+        kept[i] = v[i] > 0 ? g[i] : 0.0F;
+      }
+      write_row(plain_dz.tensor, r, slope.data(), false);
+      write_row(slice(plain_dx0.tensor, 0, width / 2 + 1), r, other.data(), width > 20);
+      write_row(plain.tensor, r, kept.data(), false);
+    }
+    EXPECT_TRUE(fast.same_bits(plain)) << width;
+    EXPECT_TRUE(dz.same_bits(plain_dz)) << width;
+    EXPECT_TRUE(dx0.same_bits(plain_dx0)) << width;
+  }
+}
+
 // What this CPU has kernels for.
 std::vector<DType> types_here() {
   std::vector<DType> types = {DType::kF32};

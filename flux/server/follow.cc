@@ -44,7 +44,7 @@ void Server::replicate(const ReplicateRequest& request,
   Ended ended;
   const PushRequest& push = request.push;
   for (size_t i = 0; i < push.shards.size(); ++i) {
-    if (request.kind == OpKind::kPush) prefetch_ahead(push.keys, push.shards, i);
+    if (request.kind == OpKind::kPush) prefetch_ahead(push.keys, push.shards, i, phase_of(push));
     ShardSlot& slot = *slots_[push.shards[i]];
     const uint64_t hash = request.kind == OpKind::kPush ? payload_hash(push, push.shards[i]) : 0;
     const std::lock_guard lock(slot.mutex);

@@ -1,24 +1,33 @@
 // The verb pull: current rows and dense values; changes nothing.
+#include "flux/server/hinted_keys.h"
 #include "flux/server/server.h"
 
 namespace flux {
 
 // Each shard gets few keys of a batch: its index lines are asked for while shards before it work. A
 // shard whose lock is taken is left alone: this is only a hint.
-void Server::prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> shards,
-                            size_t i) const {
+void Server::prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> shards, size_t i,
+                            uint32_t phase) const {
   constexpr size_t kAhead = 2;
   const size_t first = i == 0 ? 0 : i + kAhead;
   for (size_t j = first; j <= i + kAhead && j < shards.size(); ++j) {
     const ShardId id = shards[j];
     if (id >= options_.shards || keys.begin == nullptr) return;  // dense, or no rows at all
+    if (!shape_.has_phase(phase)) return;                        // nobody has checked it yet
     const uint32_t begin = keys.begin[id];
     const uint32_t end = keys.begin[id + 1];
     if (begin >= end || end > keys.limit) continue;
     const std::unique_lock lock(slots_[id]->mutex, std::try_to_lock);
     if (!lock.owns_lock()) continue;
-    for (const SparseShard& table : slots_[id]->rows.tables)
-      table.prefetch({keys.keys + begin, end - begin});
+    // The first table that is asked finds the rows for the others (RowHints). A shard that is not
+    // here has no tables.
+    const std::vector<uint32_t>& width = widths(phase, id);
+    const std::vector<SparseShard>& tables = slots_[id]->rows.tables;
+    for (size_t t = 0; t < tables.size(); ++t) {
+      if (width[t] == 0) continue;
+      tables[t].prefetch({keys.keys + begin, end - begin});
+      break;
+    }
   }
 }
 
@@ -41,10 +50,12 @@ Status Server::pull_one(const PullRequest& request, ShardId id, TimeNs now) cons
   const uint32_t n = request.keys.begin[id + 1] - begin;
   if (n == 0) return Status::ok();
   const std::vector<uint32_t>& width = widths(request.phase, id);
-  for (size_t t = 0; t < slot.rows.tables.size(); ++t)
+  for_hinted_keys(slot.rows.tables.size(), n, [&](size_t t, size_t at, size_t keys, auto* hints) {
     if (width[t] > 0)
-      slot.rows.tables[t].pull({request.keys.keys + begin, n},
-                               request.tables[t] + row_at(request.keys, t, begin));
+      slot.rows.tables[t].pull({request.keys.keys + begin + at, keys},
+                               request.tables[t] + row_at(request.keys, t, begin) + at * width[t],
+                               hints);
+  });
   return Status::ok();
 }
 
@@ -56,7 +67,7 @@ void Server::pull(const PullRequest& request, std::function<void(const PullReply
   if (reply.status.is_ok() && closed_)
     reply.status = error(Code::kUnavailable, "this job is closed here");
   for (size_t i = 0; reply.status.is_ok() && i < request.shards.size(); ++i) {
-    prefetch_ahead(request.keys, request.shards, i);
+    prefetch_ahead(request.keys, request.shards, i, request.phase);
     reply.status = pull_one(request, request.shards[i], now);
   }
   done(reply);

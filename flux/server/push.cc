@@ -1,5 +1,6 @@
 // The verb push: judge, apply and commit, shard by shard, each inside its lock; then forward.
 #include "flux/base/kill_point.h"
+#include "flux/server/hinted_keys.h"
 #include "flux/server/server.h"
 
 namespace flux {
@@ -22,11 +23,12 @@ void Server::apply_rows(ShardSlot* slot, const PushRequest& request, ShardId id)
   const uint32_t begin = request.keys.begin[id];
   const uint32_t n = request.keys.begin[id + 1] - begin;
   const std::vector<uint32_t>& width = widths(phase_of(request), id);
-  for (size_t t = 0; t < slot->rows.tables.size() && n > 0; ++t)
+  for_hinted_keys(slot->rows.tables.size(), n, [&](size_t t, size_t at, size_t keys, auto* hints) {
     if (width[t] > 0)
-      slot->rows.tables[t].push({request.keys.keys + begin, n},
-                                request.tables[t] + row_at(request.keys, t, begin),
-                                request.counts + begin, request.lr_scale);
+      slot->rows.tables[t].push({request.keys.keys + begin + at, keys},
+                                request.tables[t] + row_at(request.keys, t, begin) + at * width[t],
+                                request.counts + begin + at, request.lr_scale, hints);
+  });
 }
 
 void Server::forward_last(ShardSlot* slot, uint64_t bytes, Outbox* outbox) {
@@ -78,7 +80,7 @@ void Server::push(const PushRequest& request, std::function<void(const PushReply
       reply.answers.push_back({request.shards[i], Answer::kNotServing, 0, {}});
       continue;
     }
-    prefetch_ahead(request.keys, request.shards, i);
+    prefetch_ahead(request.keys, request.shards, i, phase_of(request));
     reply.answers.push_back(push_one(request, i, now, &outbox));
   }
   ReplicateRequest forward;

@@ -228,7 +228,8 @@ class Server final : public ServerPort,
   PushRequest with_memory(const PushRequest& request) const;
 
   // pull.cc
-  void prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> shards, size_t i) const;
+  void prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> shards, size_t i,
+                      uint32_t phase) const;
   Status pull_one(const PullRequest& request, ShardId id, TimeNs now) const;
 
   // push.cc

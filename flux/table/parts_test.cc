@@ -37,6 +37,8 @@ TEST(RowLayout, RowsNeverOverlap) {
     for (size_t i = 0; i < 100; ++i, number = layout.next(number)) {
       EXPECT_GE(layout.offset(number), end);
       EXPECT_LT(number, layout.numbers(i + 1));
+      EXPECT_EQ(layout.ordinal(number), i);
+      EXPECT_EQ(layout.number(static_cast<uint32_t>(i)), number);
       end = layout.offset(number) + layout.bytes;
     }
   }

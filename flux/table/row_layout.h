@@ -34,6 +34,14 @@ struct RowLayout {
   size_t numbers(size_t rows) const {
     return ((rows + group_rows - 1) / group_rows) << group_shift;
   }
+  // Of the row with this number, counted from 0 in the order of creation; and the way back.
+  uint32_t ordinal(uint32_t number) const {
+    return (number >> group_shift) * group_rows + (number & ((1U << group_shift) - 1));
+  }
+  uint32_t number(uint32_t ordinal) const {
+    if (group_rows == 1) return ordinal;
+    return (ordinal / group_rows << group_shift) | ordinal % group_rows;
+  }
   // Mean number of cache lines touched by the first `prefix` bytes of a row.
   double lines(size_t prefix) const;
   double bytes_per_row() const {

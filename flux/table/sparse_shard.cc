@@ -80,36 +80,49 @@ struct SparseShard::Impl {
       index.prefetch(stage.hash[i]);
     }
   }
+  // `ordinals` of the block's rows, as another table has them; nullptr: the index is asked.
   template <bool kWrite>
-  void probe_block(size_t n, Stage& stage, size_t bytes) const {
+  void probe_block(size_t n, const uint32_t* ordinals, Stage& stage, size_t bytes) const {
     for (size_t i = 0; i < n; ++i) {
-      const uint32_t number = index.find(stage.hash[i], [](uint32_t) { return true; });
+      const uint32_t number = ordinals != nullptr
+                                  ? number_of(ordinals[i])
+                                  : index.find(stage.hash[i], [](uint32_t) { return true; });
+      stage.number[i] = number;
       stage.row[i] = nullptr;
       if (number == KeyIndex::kNone) continue;
       stage.row[i] = slab.row(number);
       prefetch_bytes(stage.row[i], bytes);
-      if constexpr (kWrite) {
-        stage.number[i] = number;
-        changed.prefetch(number);
-      }
+      if constexpr (kWrite) changed.prefetch(number);
     }
+  }
+  uint32_t number_of(uint32_t ordinal) const {
+    return ordinal < slab.size() ? slab.layout().number(ordinal) : KeyIndex::kNone;
+  }
+  void note(RowHints* hints, size_t i, uint32_t number) const {
+    if (hints == nullptr || hints->known) return;
+    hints->ordinals[i] = number == KeyIndex::kNone ? number : slab.layout().ordinal(number);
   }
   // Calls use(begin, block, stage) for every block of keys, with the next two blocks under way.
   template <bool kWrite, typename Use>
-  void for_blocks(std::span<const Key> keys, size_t bytes, const Use& use) const {
+  void for_blocks(std::span<const Key> keys, size_t bytes, RowHints* hints, const Use& use) const {
+    FLUX_CHECK(hints == nullptr || keys.size() <= RowHints::kKeysMax, "{} keys", keys.size());
+    const uint32_t* known = hints != nullptr && hints->known ? hints->ordinals.data() : nullptr;
     std::array<Stage, kStages> stages;
     const size_t blocks = (keys.size() + kBlock - 1) / kBlock;
     const auto block = [&](size_t b) {
       return keys.subspan(b * kBlock, std::min(kBlock, keys.size() - b * kBlock));
     };
     for (size_t b = 0; b < blocks + kUseLag; ++b) {
-      if (b < blocks) hash_block(block(b), stages[b % kStages]);
+      if (b < blocks && known == nullptr) hash_block(block(b), stages[b % kStages]);
       const size_t probed = b - kProbeLag;  // wraps round, and is then not below `blocks`
       if (probed < blocks)
-        probe_block<kWrite>(block(probed).size(), stages[probed % kStages], bytes);
+        probe_block<kWrite>(block(probed).size(),
+                            known == nullptr ? nullptr : known + probed * kBlock,
+                            stages[probed % kStages], bytes);
       const size_t used = b - kUseLag;
       if (used < blocks) use(used * kBlock, block(used), stages[used % kStages]);
     }
+    if (hints != nullptr) hints->known = true;
   }
 
   // Its number, or kNone.
@@ -208,17 +221,20 @@ size_t SparseShard::size() const {
   return impl_->slab.size();
 }
 
-void SparseShard::pull(std::span<const Key> keys, float* out) const {
+void SparseShard::pull(std::span<const Key> keys, float* out, RowHints* hints) const {
   const Impl& impl = *impl_;
   const size_t dim = impl.dim;
+  const bool hinted = hints != nullptr && hints->known;
   const auto use = [&](size_t begin, auto block, const Stage& stage) {
     float* to = out + begin * dim;
     for (size_t i = 0; i < block.size(); ++i, to += dim) {
       char* row = stage.row[i];
-      if (row != nullptr && key_of(row) != block[i]) {
-        const uint32_t number = impl.find(block[i], stage.hash[i]);
+      uint32_t number = stage.number[i];
+      if (row == nullptr ? hinted : key_of(row) != block[i]) {
+        number = impl.find(block[i], key_hash(block[i]));
         row = number == KeyIndex::kNone ? nullptr : impl.slab.row(number);
       }
+      impl.note(hints, begin + i, number);
       if (row != nullptr) {
         copy_floats(to, floats_of(row), dim);
       } else {
@@ -226,11 +242,11 @@ void SparseShard::pull(std::span<const Key> keys, float* out) const {
       }
     }
   };
-  impl.for_blocks<false>(keys, impl.pulled_bytes(), use);
+  impl.for_blocks<false>(keys, impl.pulled_bytes(), hints, use);
 }
 
 void SparseShard::push(std::span<const Key> keys, const float* gradients, const uint32_t* counts,
-                       float lr_scale) {
+                       float lr_scale, RowHints* hints) {
   Impl& impl = *impl_;
   const size_t dim = impl.dim;
   std::array<float*, kBlock> rows;
@@ -239,9 +255,10 @@ void SparseShard::push(std::span<const Key> keys, const float* gradients, const 
       char* row = stage.row[i];
       uint32_t number = stage.number[i];
       if (row == nullptr || key_of(row) != block[i]) {
-        number = impl.find_or_create(block[i], stage.hash[i]);
+        number = impl.find_or_create(block[i], key_hash(block[i]));
         row = impl.slab.row(number);
       }
+      impl.note(hints, begin + i, number);
       impl.changed.set(number);
       uint32_t count;
       std::memcpy(&count, row + 8, sizeof count);
@@ -251,7 +268,7 @@ void SparseShard::push(std::span<const Key> keys, const float* gradients, const 
     }
     impl.optimizer->update_rows(rows.data(), gradients + begin * dim, block.size(), dim, lr_scale);
   };
-  impl.for_blocks<true>(keys, impl.slab.layout().bytes, use);
+  impl.for_blocks<true>(keys, impl.slab.layout().bytes, hints, use);
 }
 
 void SparseShard::prefetch(std::span<const Key> keys) const {

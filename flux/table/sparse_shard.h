@@ -9,6 +9,7 @@
 // concurrently with pull). Failure: none but out of memory, which aborts.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -52,6 +53,16 @@ struct RowCopy {
   size_t next_word = 0;
 };
 
+// Where the keys of a call were found. Tables of one shard get the same keys in the same order, so
+// a row is nearly always the same one counted from the first in all of them; the key in the row
+// decides. The first call fills it, those to other tables with the same keys look there before the
+// index.
+struct RowHints {
+  static constexpr size_t kKeysMax = 1024;  // of a call with hints
+  bool known = false;
+  std::array<uint32_t, kKeysMax> ordinals;  // valid once known; ~0: no row
+};
+
 class SparseShard {
  public:
   // `optimizer` must outlive the shard and be the one that `options` describes.
@@ -63,11 +74,11 @@ class SparseShard {
 
   size_t size() const;
   // weights of keys[i] -> out + i * dim.
-  void pull(std::span<const Key> keys, float* out) const;
+  void pull(std::span<const Key> keys, float* out, RowHints* hints = nullptr) const;
   // Applies gradients[i * dim ..] to keys[i] (created if absent) and adds counts[i] to its count.
   // Keys are normally unique; a repeated key is applied in order. lr_scale: see Optimizer.
   void push(std::span<const Key> keys, const float* gradients, const uint32_t* counts,
-            float lr_scale = 1);
+            float lr_scale = 1, RowHints* hints = nullptr);
 
   // A hint that these keys will soon be pulled or pushed: fetches their lines of the index and
   // changes nothing. A caller who visits many shards with few keys each gives it to the next shard

@@ -142,7 +142,7 @@ std::optional<LineError> CsvParser::read_cell(const LineColumn& column, const Ce
     case LineColumn::kWeight:
       return missing ? std::nullopt : shape_.read_weight(cell.text, cell.column, out);
     case LineColumn::kSid:
-      shape_.set_session(cell.text, out);
+      if (!missing) shape_.set_session(cell.text, out);
       return std::nullopt;
     default:
       return std::nullopt;

@@ -52,7 +52,11 @@ std::vector<std::string> declared_names(const DataOptions& options) {
 }
 
 Result<std::string> header_of(const std::string& path, const PipeOptions& pipe) {
-  FLUX_ASSIGN_OR_RETURN(std::string text, read_file_head(path, 1 << 20, pipe));
+  std::string text;
+  for (const size_t bytes : {1U << 14, 1U << 20}) {  // mostly it is short
+    FLUX_ASSIGN_OR_RETURN(text, read_file_head(path, bytes, pipe));
+    if (text.size() < bytes || text.find('\n') != std::string::npos) break;
+  }
   text.resize(std::min(text.find('\n'), text.size()));
   if (!text.empty() && text.back() == '\r') text.pop_back();
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);

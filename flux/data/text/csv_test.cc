@@ -47,6 +47,7 @@ TEST(CsvLine, ReadsOtherColumnsAndOtherCharacters) {
   o.csv.separator = "tab";
   o.csv.quote = "";
   o.csv.list = ";";
+  EXPECT_EQ(read("?\t\t7\t\t\t\t\t\t1", o), "w=1 group=0 ordered=true label=0x1p+0 dense=0x0p+0");
   EXPECT_EQ(read("?\t\"Rome\";x\t7\t0.5\t\ts\t4\t5;6\t1", o),
             fmt::format("w=0.5 group={} ordered=false label=0x1p+0 dense=0x0p+0 2:{}:0x1p+0 "
                         "2:{}:0x1p+0 1:4:0x1p+0 0:5:0x1p+0 0:6:0x1p+0",

@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "flux/nn/attribute_specs.h"
+#include "flux/nn/fc_products.h"
 #include "flux/nn/inner_fc.h"
+#include "flux/nn/row_kernels.h"
 
 namespace flux {
 namespace {
@@ -29,6 +31,66 @@ Status infer(InferContext& context) {
   context.node.length = x.length;
   return Status::ok();
 }
+
+// W whole, on CPUs with AVX-512: all but the backward of the product with x0 rides on the products.
+class FusedCrossKernel : public Kernel {
+ public:
+  // Null where the CPU, or the types of its tensors, do not allow it.
+  static std::unique_ptr<Kernel> make(const KernelArgs& args) {
+    const DType type = args.inputs[1].value.type;
+    if (args.node.parameters.size() != 2 || args.inputs[0].value.type != type ||
+        args.output_gradient.type != type)
+      return nullptr;
+    auto kernel = std::unique_ptr<FusedCrossKernel>(new FusedCrossKernel(args));
+    return kernel->products_ == nullptr ? nullptr : std::move(kernel);
+  }
+  void set_parameters(const float* flat) override {
+    products_->set_parameters(flat + weight_, flat + bias_);
+  }
+  void forward(Step& step) override { products_->forward(step.batch); }
+  void backward(Step& step) override {
+    rows_.batch = step.batch;
+    bf16_ ? cross_backward_bf16(rows_) : cross_backward_f32(rows_);
+    float* flat = step.gradients->parameters;
+    products_->backward_weights(step.batch, flat + weight_, flat + bias_);
+    if (has_dx_) products_->backward_data(step.batch);
+  }
+
+ private:
+  explicit FusedCrossKernel(const KernelArgs& args)
+      : weight_(args.graph.parameters()[args.node.parameters[0]].offset),
+        bias_(args.graph.parameters()[args.node.parameters[1]].offset),
+        bf16_(args.inputs[1].value.type == DType::kBf16),
+        has_dx_(args.inputs[1].gradient) {
+    const KernelInput &x0 = args.inputs[0], &x = args.inputs[1];
+    FcShape shape;
+    shape.x = shape.plus = x.value;
+    shape.y = args.output;
+    shape.dx = x.gradient;
+    shape.dx_add = x.add;
+    shape.scale = x0.value;
+    shape.kept = allocate_rows(args, args.output.width, x.value.type);
+    shape.dz = allocate_rows(args, args.output.width, x.value.type);
+    shape.dx_plus = args.output_gradient;
+    shape.batch_max = args.batch_max;
+    products_ = make_avx512_products(shape, args.memory);
+    const auto at = [](const Tensor& t) { return RowsAt{t.data, t.stride}; };
+    rows_ = {0,
+             args.output.width,
+             at(args.output_gradient),
+             at(x0.value),
+             at(shape.kept),
+             at(shape.dz),
+             at(x0.gradient),
+             x0.gradient.width,
+             x0.add};
+  }
+
+  size_t weight_, bias_;
+  bool bf16_, has_dx_;
+  CrossRows rows_;
+  std::unique_ptr<FcProducts> products_;
+};
 
 class CrossKernel : public Kernel {
  public:
@@ -138,6 +200,7 @@ OperatorDef operator_cross() {
   def.forgets_output = [](const Node&) { return true; };
   def.wants_bf16 = [](const Node& node, const Node&) { return node.width >= 16; };
   def.make_kernel = [](const KernelArgs& args) -> Result<std::unique_ptr<Kernel>> {
+    if (auto fused = FusedCrossKernel::make(args)) return fused;
     auto kernel = std::make_unique<CrossKernel>(args);
     FLUX_RETURN_IF_ERROR(kernel->make(args));
     return std::unique_ptr<Kernel>(std::move(kernel));

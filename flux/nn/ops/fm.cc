@@ -1,6 +1,8 @@
 // fm: the second-order term of a factorization machine, the sum of <x_i, x_j> over all pairs i < j
 // of slots, by half of (sum x)^2 - sum x^2.
+#include "flux/base/cpu.h"
 #include "flux/nn/interactions.h"
+#include "flux/nn/row_kernels.h"
 
 namespace flux {
 namespace {
@@ -32,12 +34,62 @@ struct Fm : RowFunction {
   size_t slots, dim;
 };
 
+// The same by AVX-512, for whole batches of rows that fill a few vectors.
+class WideFmKernel : public Kernel {
+ public:
+  // Whether the CPU and the tensors allow it.
+  static bool fits(const KernelArgs& args) {
+    const KernelInput& x = args.inputs[0];
+    const bool cpu = x.value.type == DType::kBf16 ? cpu_has_avx512_bf16() : cpu_has_avx512();
+    return cpu && x.value.width >= kWidthMin && (!x.gradient || x.gradient.width == x.value.width);
+  }
+  explicit WideFmKernel(const KernelArgs& args)
+      : bf16_(args.inputs[0].value.type == DType::kBf16),
+        has_dx_(args.inputs[0].gradient),
+        out_(args.output),
+        out_gradient_(args.output_gradient),
+        y_(args.memory.allocate_array<float>(args.batch_max)) {
+    const KernelInput& x = args.inputs[0];
+    const Node& from = input_of(args.graph, args.node, 0);
+    rows_.slots = from.length;
+    rows_.dim = from.dim();
+    rows_.x = {x.value.data, x.value.stride};
+    rows_.dx = {x.gradient.data, x.gradient.stride};
+    rows_.add = x.add;
+    rows_.scratch = args.memory.allocate_array<float>(x.value.width + 16);
+  }
+  void forward(Step& step) override {
+    rows_.batch = step.batch;
+    bf16_ ? fm_forward_bf16(rows_, y_) : fm_forward_f32(rows_, y_);
+    for (uint32_t b = 0; b < step.batch; ++b) write_row(out_, b, y_ + b, false);
+  }
+  void backward(Step& step) override {
+    if (!has_dx_) return;
+    rows_.batch = step.batch;
+    for (uint32_t b = 0; b < step.batch; ++b) y_[b] = *read_row(out_gradient_, b, y_ + b);
+    bf16_ ? fm_backward_bf16(rows_, y_) : fm_backward_f32(rows_, y_);
+  }
+
+ private:
+  static constexpr uint32_t kWidthMin = 64;
+
+  bool bf16_, has_dx_;
+  Tensor out_, out_gradient_;
+  float* y_;
+  FmRows rows_;
+};
+
 }  // namespace
 
 OperatorDef operator_fm() {
-  return row_operator<Fm>(
+  OperatorDef def = row_operator<Fm>(
       "fm", "Sum of the inner products of all pairs of slots of [B,slots,dim]: [B,1].", 1, 1,
       infer);
+  def.make_kernel = [](const KernelArgs& args) -> Result<std::unique_ptr<Kernel>> {
+    if (WideFmKernel::fits(args)) return std::unique_ptr<Kernel>(new WideFmKernel(args));
+    return std::unique_ptr<Kernel>(new RowKernel<Fm>(args));
+  };
+  return def;
 }
 
 }  // namespace flux

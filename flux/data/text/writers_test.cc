@@ -1,0 +1,110 @@
+#include "flux/data/text/writers.h"
+
+#include <gtest/gtest.h>
+
+#include "flux/data/test_files.h"
+#include "flux/data/tools/whole_data.h"
+
+namespace flux {
+namespace {
+
+// Two examples; the second has an empty slot and a key of all bits.
+Batch made_batch(bool values) {
+  Batch b;
+  b.size = 2;
+  b.slots = 2;
+  b.dense = 1;
+  b.labels = {1, 0};
+  b.dense_values = {0.1F, 0};
+  b.keys = {7, 5, 5, ~0ULL};
+  b.begin = {0, 1, 3, 4, 4};
+  if (values) b.values = {1, 0.3F, -2, 1e-7F};
+  return b;
+}
+
+RecordSchema made_schema(bool values) {
+  RecordSchema s;
+  s.labels = {"label"};
+  s.slots = {"user", "tags"};
+  s.dense = {"price"};
+  s.values = values;
+  return s;
+}
+
+std::string written(const TextWriter& writer, const RecordSchema& schema, const Batch& batch) {
+  std::string text = writer.head == nullptr ? "" : writer.head(schema) + "\n";
+  for (uint32_t i = 0; i < batch.size; ++i) {
+    const Status status = writer.append(schema, batch, i, &text);
+    EXPECT_TRUE(status.is_ok()) << status.message();
+    text += '\n';
+  }
+  return text;
+}
+
+TEST(TextWriters, WriteWhatTheirFormatReads) {
+  const TestDirectory folder;
+  for (const bool values : {false, true}) {
+    RecordSchema schema = made_schema(values);
+    Batch batch = made_batch(values);
+    for (const bool dense : {true, false}) {
+      if (!dense) {
+        schema.dense.clear();
+        batch.dense = 0;
+        batch.dense_values.clear();
+      }
+      size_t formats = 0;
+      for (const std::string& format : text_writer_names()) {
+        const TextWriter& writer = *find_text_writer(format);
+        if (!writer.can_hold(schema).is_ok()) continue;
+        ++formats;
+        DataOptions o;
+        o.format = format;
+        o.raw_keys = true;
+        o.slots = {{"user", "", false, values}, {"tags", "", false, values}};
+        o.dense = schema.dense;
+        const std::string path = folder.write("a", written(writer, schema, batch));
+        const auto data = WholeData::open({path}, o, 1);
+        ASSERT_TRUE(data.is_ok()) << format << ": " << data.status().message();
+        const Status read = data.value().read([&](const Batch& got) {
+          EXPECT_EQ(got.labels, batch.labels) << format;
+          EXPECT_EQ(got.keys, batch.keys) << format;
+          EXPECT_EQ(got.begin, batch.begin) << format;
+          EXPECT_EQ(got.values, batch.values) << format;
+          EXPECT_EQ(got.dense_values, batch.dense_values) << format;
+          return Status::ok();
+        });
+        EXPECT_TRUE(read.is_ok()) << format << ": " << read.message();
+      }
+      EXPECT_EQ(formats, 3U + (values ? 0 : 1) + (dense ? 0 : 1));
+    }
+  }
+}
+
+TEST(TextWriters, SayWhatAFormatCannotHold) {
+  const auto problem = [](const char* format, const RecordSchema& schema) {
+    return find_text_writer(format)->can_hold(schema).message();
+  };
+  RecordSchema s = made_schema(true);
+  EXPECT_EQ(problem("multislot", s), "--to multislot: the format cannot hold values of keys");
+  EXPECT_EQ(problem("libffm", s), "--to libffm: the format cannot hold dense features");
+  EXPECT_EQ(problem("libsvm", s),
+            "--to libsvm: the format cannot hold 2 slots, it has one; libffm and vw have several");
+  EXPECT_EQ(problem("criteo_tsv", s),
+            "--to criteo_tsv: the format cannot hold this data: it has the label, I1 to I13 and C1 "
+            "to C26");
+  s.labels = {"click", "buy"};
+  EXPECT_EQ(problem("vw", s), "--to vw: the format cannot hold 2 labels");
+  s = made_schema(true);
+  s.groups = true;
+  EXPECT_EQ(problem("vw", s), "--to vw: the format cannot hold groups (data.group)");
+  s.slots = {"sid"};
+  EXPECT_EQ(problem("csv", s), "--to csv: the format cannot hold a column of the name 'sid'");
+  Batch zero = made_batch(false);
+  zero.keys[0] = 0;
+  std::string text;
+  EXPECT_EQ(find_text_writer("multislot")->append(made_schema(false), zero, 0, &text).message(),
+            "--to multislot: the format cannot hold the key 0 of slot 'user': it is padding there");
+}
+
+}  // namespace
+}  // namespace flux
