@@ -145,8 +145,9 @@ Status to_text(const WholeData& data, const TextWriter& writer, const std::strin
   const auto flush = [&]() -> Status {
     FLUX_ASSIGN_OR_RETURN(const PiecePacker::Piece piece, packer.pack(text));
     *bytes += piece.bytes.size();
+    const Status status = file->append(piece);  // a plain piece is the text itself
     text.clear();
-    return file->append(piece);
+    return status;
   };
   if (writer.head != nullptr) text = writer.head(schema) + "\n";
   FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) -> Status {
