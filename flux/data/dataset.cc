@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "flux/base/text.h"
+#include "flux/data/blocks/record_schema.h"
 #include "flux/data/format.h"
 #include "flux/data/options.h"
 #include "flux/data/sources/text_file.h"
 #include "flux/data/text/csv.h"
-#include "flux/data/tools/global_shuffle.h"
 #include "flux/storage/read_file.h"
 
 namespace flux {
@@ -54,7 +54,7 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
                                                const DataOptions& options) {
   FLUX_RETURN_IF_ERROR(check_data_options(options));
   if (options.global_shuffle && geometry.format == "blocks" && options.format != "blocks")
-    return open(geometry, shuffled_options(options));
+    return open(geometry, block_file_options(options));
   Geometry now = geometry;
   now.format = options.format;
   now.pipe = pipe_text(options.pipe);

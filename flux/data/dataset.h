@@ -108,6 +108,10 @@ struct Features {
   bool values = false;  // keys have values
 };
 Features features_of(const DataOptions& options);
+// Whether records are lines of text; else they lie in files of another kind, which has an index.
+bool has_lines(const DataOptions& options);
+// Lines before the first record of each file.
+uint32_t header_lines_of(const DataOptions& options);
 // Every format that `format` may name.
 const std::vector<std::string>& data_formats();
 // Geometry::shuffle_seed for these options: 0 without shuffling, never 0 with it.

@@ -105,6 +105,11 @@ Features features_of(const DataOptions& options) {
   return out;
 }
 
+bool has_lines(const DataOptions& options) {
+  const DataFormat* format = find_format(options.format);
+  return format != nullptr && format->lines != nullptr;
+}
+
 uint32_t header_lines_of(const DataOptions& options) {
   return options.format == "csv" && options.csv.header ? 1 : 0;
 }

@@ -16,7 +16,5 @@ constexpr uint64_t kBlockBytesMax = 1ULL << 31;  // a block is held in memory as
 Status check_data_options(const DataOptions& options);
 // As Geometry::pipe has it.
 std::string pipe_text(const PipeOptions& pipe);
-// Lines of each file before its first record.
-uint32_t header_lines_of(const DataOptions& options);
 
 }  // namespace flux

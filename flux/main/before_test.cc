@@ -37,7 +37,7 @@ std::string lines(int from, int n) {
 
 TEST_F(SampleText, EverythingWhenThereIsRoom) {
   const std::vector<std::string> files = {put("a", lines(0, 3)), put("b", "no newline")};
-  const auto sample = sample_text(files, {}, 100, folder_ + "/out");
+  const auto sample = sample_text(files, {}, false, 100, folder_ + "/out");
   ASSERT_TRUE(sample.is_ok()) << sample.status().message();
   EXPECT_EQ(sampled(), lines(0, 3) + "no newline\n");
   EXPECT_TRUE(sample.value().whole);
@@ -48,7 +48,7 @@ TEST_F(SampleText, EverythingWhenThereIsRoom) {
 TEST_F(SampleText, TheRestIsEstimated) {
   std::vector<std::string> files;
   for (int i = 0; i < 40; ++i) files.push_back(put(fmt::format("f{:02}", i), lines(i * 100, 100)));
-  const auto sample = sample_text(files, {}, 64, folder_ + "/out");
+  const auto sample = sample_text(files, {}, false, 64, folder_ + "/out");
   ASSERT_TRUE(sample.is_ok());
   EXPECT_EQ(sample.value().lines, 64U);
   EXPECT_EQ(sample.value().lines_in_all, 4000U) << "lines of one length";
@@ -64,14 +64,15 @@ TEST_F(SampleText, GzipAndLongLines) {
   ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
             static_cast<int>(text.size()));
   gzclose(file);
-  const auto sample = sample_text(std::vector{path}, {}, 10, folder_ + "/out");
+  const auto sample = sample_text(std::vector{path}, {}, false, 10, folder_ + "/out");
   ASSERT_TRUE(sample.is_ok()) << sample.status().message();
   EXPECT_EQ(sample.value().lines, 3U);
   EXPECT_EQ(sampled(), text);
 }
 
 TEST_F(SampleText, AnAbsentFileIsNamed) {
-  const auto sample = sample_text(std::vector{folder_ + "/absent"}, {}, 10, folder_ + "/out");
+  const auto sample =
+      sample_text(std::vector{folder_ + "/absent"}, {}, false, 10, folder_ + "/out");
   EXPECT_EQ(sample.status().code(), Code::kNotFound);
   EXPECT_NE(sample.status().message().find("absent"), std::string::npos);
 }

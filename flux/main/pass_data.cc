@@ -43,7 +43,7 @@ Result<Geometry> shuffle_pass(const Job& job, uint32_t pass, Geometry geometry, 
   FLUX_RETURN_IF_ERROR(shuffle_to_blocks(data, path(pass), options, stop));
   const std::string made = path(pass);
   FLUX_ASSIGN_OR_RETURN(Geometry shuffled,
-                        Dataset::scan({&made, 1}, shuffled_options(job.data), threads, stop));
+                        Dataset::scan({&made, 1}, block_file_options(job.data), threads, stop));
   shuffled.bad_before = bad;
   return shuffled;
 }
@@ -74,7 +74,7 @@ Result<Geometry> cut_pass(const Job& job, uint32_t pass, std::span<const std::st
 
 Result<std::string> check_frozen(const Job& job, uint32_t pass, const Geometry& frozen) {
   Geometry wanted = frozen;  // the parts of a cut that the job file decides
-  wanted.format = job.data.global_shuffle ? shuffled_options(job.data).format : job.data.format;
+  wanted.format = job.data.global_shuffle ? block_file_options(job.data).format : job.data.format;
   wanted.batch_size = job.data.batch_size;
   wanted.shuffle_seed = shuffle_seed_of(job.data);
   const auto differences = geometry_differences(frozen, wanted);

@@ -5,11 +5,14 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <string_view>
 #include <vector>
 
 #include "flux/base/check.h"
+#include "flux/data/blocks/writer.h"
 #include "flux/data/sources/text_stream.h"
+#include "flux/data/tools/whole_data.h"
 #include "flux/storage/read_file.h"
 
 namespace flux {
@@ -38,8 +41,30 @@ std::string_view first_lines(std::string_view text, uint64_t lines, uint64_t* fo
   return text.substr(0, end);
 }
 
-Result<FileSample> copy_lines(const std::string& path, const PipeOptions& pipe, uint64_t lines_max,
-                              std::FILE* out) {
+// What a file has before its first record.
+struct Header {
+  bool inside = false;  // its end is still to come
+  bool copy = false;
+};
+
+Status write_to(std::FILE* out, std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), out) != text.size())
+    return errno_status("cannot write", errno);
+  return Status::ok();
+}
+
+// The part of `text` behind the header, of which this may be the beginning or the middle.
+Result<std::string_view> behind_header(std::string_view text, Header* header, std::FILE* out) {
+  if (!header->inside) return text;
+  const size_t newline = text.find('\n');
+  const size_t end = newline == std::string_view::npos ? text.size() : newline + 1;
+  header->inside = newline == std::string_view::npos;
+  if (header->copy) FLUX_RETURN_IF_ERROR(write_to(out, text.substr(0, end)));
+  return text.substr(end);
+}
+
+Result<FileSample> copy_lines(const std::string& path, const PipeOptions& pipe, Header header,
+                              uint64_t lines_max, std::FILE* out) {
   FLUX_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::open(path));
   Packing packing = Packing::kPipe;
   if (pipe.command.empty()) {
@@ -51,13 +76,13 @@ Result<FileSample> copy_lines(const std::string& path, const PipeOptions& pipe, 
   std::vector<char> buffer(1 << 16);
   bool at_end = true;  // of a line
   size_t n = buffer.size();
-  std::string_view some;
+  std::string_view some, here;
   while (sample.lines < lines_max && n == buffer.size()) {
     FLUX_ASSIGN_OR_RETURN(n, in->read(buffer.data(), buffer.size()));
     uint64_t found = 0;
-    some = first_lines({buffer.data(), n}, lines_max - sample.lines, &found);
-    if (std::fwrite(some.data(), 1, some.size(), out) != some.size())
-      return errno_status("cannot write", errno);
+    FLUX_ASSIGN_OR_RETURN(here, behind_header({buffer.data(), n}, &header, out));
+    some = first_lines(here, lines_max - sample.lines, &found);
+    FLUX_RETURN_IF_ERROR(write_to(out, some));
     text += some.size();
     if (!some.empty()) at_end = some.back() == '\n';
     sample.lines += found;
@@ -67,7 +92,7 @@ Result<FileSample> copy_lines(const std::string& path, const PipeOptions& pipe, 
     ++sample.lines;
   }
   char next = 0;
-  size_t more = n - some.size();
+  size_t more = here.size() - some.size();
   if (more == 0 && n == buffer.size()) {
     FLUX_ASSIGN_OR_RETURN(more, in->read(&next, 1));
   }
@@ -79,7 +104,7 @@ Result<FileSample> copy_lines(const std::string& path, const PipeOptions& pipe, 
 }  // namespace
 
 Result<SampledText> sample_text(std::span<const std::string> files, const PipeOptions& pipe,
-                                uint64_t lines_max, const std::string& out) {
+                                bool headers, uint64_t lines_max, const std::string& out) {
   const std::unique_ptr<std::FILE, CloseFile> to(std::fopen(out.c_str(), "wbx"));
   if (!to) return errno_status("cannot create " + out, errno);
   SampledText sum;
@@ -90,7 +115,9 @@ Result<SampledText> sample_text(std::span<const std::string> files, const PipeOp
     const size_t at = i * files.size() / taken;
     // What earlier files did not have, later ones may give.
     const uint64_t share = (lines_max - sum.lines + taken - i - 1) / (taken - i);
-    FLUX_ASSIGN_OR_RETURN(const FileSample one, copy_lines(files[at], pipe, share, to.get()));
+    FLUX_ASSIGN_OR_RETURN(
+        const FileSample one,
+        copy_lines(files[at], pipe, {headers, headers && i == 0}, share, to.get()));
     looked[at] = one.whole;
     sum.lines += one.lines;
     sampled_bytes += static_cast<double>(one.bytes);
@@ -108,6 +135,33 @@ Result<SampledText> sample_text(std::span<const std::string> files, const PipeOp
   sum.lines_in_all = static_cast<uint64_t>(std::llround(known_lines + rest_bytes * per_byte));
   sum.lines_in_all = std::max(sum.lines_in_all, sum.lines);
   if (std::fflush(to.get()) != 0) return errno_status("cannot write " + out, errno);
+  return sum;
+}
+
+Result<SampledText> sample_records(std::span<const std::string> files, uint64_t records_max,
+                                   const std::string& out, DataOptions* options) {
+  FLUX_ASSIGN_OR_RETURN(const WholeData data,
+                        WholeData::open({files.begin(), files.end()}, *options, 1));
+  FLUX_ASSIGN_OR_RETURN(const auto writer, BlockFileWriter::create(out, data.schema()));
+  uint64_t left = records_max;
+  const Status status = data.read([&](const Batch& batch) -> Status {
+    std::vector<uint32_t> some(std::min<uint64_t>(batch.size, left));
+    std::iota(some.begin(), some.end(), 0);
+    FLUX_RETURN_IF_ERROR(writer->add(batch, some));
+    left -= some.size();
+    return left > 0 ? Status::ok() : error(Code::kCancelled, "enough");
+  });
+  if (!status.is_ok() && status.code() != Code::kCancelled) return status;
+  FLUX_RETURN_IF_ERROR(writer->finish());
+  *options = block_file_options(*options);
+  SampledText sum;
+  sum.lines = writer->records();
+  sum.lines_in_all = data.records();
+  sum.whole = sum.lines == sum.lines_in_all;
+  for (const std::string& path : files) {
+    FLUX_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::open(path));
+    sum.file_bytes += file.size();
+  }
   return sum;
 }
 

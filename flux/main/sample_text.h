@@ -1,8 +1,9 @@
-// Some lines of data files, to look at a job without reading all of its data.
+// Some records of data files, to look at a job without reading all of its data.
 //
-// Lines are taken from the beginnings of up to 16 files, spread over the list; plain and packed
-// files alike, through the pipe of the job if it has one. What the rest holds is estimated from
-// bytes per line. Failure: kNotFound, kIo or kCorrupt with the file's name.
+// They are taken from the beginnings of up to 16 files, spread over the list: as lines, of plain
+// and packed files alike, through the pipe of the job if it has one; of formats without lines
+// (block files, Parquet) as a block file. What the rest holds is estimated from bytes per line.
+// Failure: kNotFound, kIo or kCorrupt with the file's name.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +11,26 @@
 #include <string>
 
 #include "flux/base/status.h"
+#include "flux/data/dataset.h"
 #include "flux/data/sources/pipe_options.h"
 
 namespace flux {
 
 struct SampledText {
-  uint64_t lines = 0;         // that were copied
+  uint64_t lines = 0;         // that were copied, without headers
   uint64_t lines_in_all = 0;  // of all files; an estimate unless `whole`
   uint64_t file_bytes = 0;    // on disk, all files
   bool whole = false;         // every line was copied
 };
 
-// Copies at most `lines_max` lines of `files` to the new file `out`.
+// Copies at most `lines_max` lines of `files` to the new file `out`. `headers`: the first line of
+// each file is none of them; that of the first file is copied.
 Result<SampledText> sample_text(std::span<const std::string> files, const PipeOptions& pipe,
-                                uint64_t lines_max, const std::string& out);
+                                bool headers, uint64_t lines_max, const std::string& out);
+
+// Copies at most `records_max` records of `files` to the new file `out`, and says in *options,
+// which read the files, how it is read.
+Result<SampledText> sample_records(std::span<const std::string> files, uint64_t records_max,
+                                   const std::string& out, DataOptions* options);
 
 }  // namespace flux

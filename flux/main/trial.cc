@@ -16,6 +16,15 @@ namespace {
 
 constexpr double kReadBackOff = 1e-6;  // of the log loss
 
+// *reads: the options that read what was taken.
+Result<SampledText> take_records(std::span<const std::string> files, const DataOptions& options,
+                                 uint64_t records, const std::string& out, DataOptions* reads) {
+  *reads = options;
+  if (!has_lines(options)) return sample_records(files, records, out, reads);
+  reads->pipe = {};  // done already
+  return sample_text(files, options.pipe, header_lines_of(options) > 0, records, out);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TemporaryFolder>> TemporaryFolder::create() {
@@ -45,12 +54,12 @@ Result<Trial> run_trial(const Job& job, uint64_t batches, const std::atomic<bool
   FLUX_ASSIGN_OR_RETURN(trial.folder, TemporaryFolder::create());
   const uint64_t lines = batches * job.data.batch_size;
   FLUX_ASSIGN_OR_RETURN(const auto files, training_files(job));
-  trial.text = join_path(trial.folder->path(), "train.txt");
-  FLUX_ASSIGN_OR_RETURN(trial.train, sample_text(files, job.data.pipe, lines, trial.text));
   Job small = job;
+  trial.text = join_path(trial.folder->path(), "train.txt");
+  FLUX_ASSIGN_OR_RETURN(trial.train, take_records(files, job.data, lines, trial.text, &small.data));
+  trial.data = small.data;
   small.output = join_path(trial.folder->path(), "out");
   small.passes = {{"trial", {trial.text}}};
-  small.data.pipe = {};  // done already
   small.epochs = 1;
   small.stop = {};
   trial.repeats = phase_names(job).size();
@@ -59,9 +68,9 @@ Result<Trial> run_trial(const Job& job, uint64_t batches, const std::atomic<bool
   if (trial.own_test) {
     small.test = {join_path(trial.folder->path(), "test.txt")};
     FLUX_ASSIGN_OR_RETURN(const auto test_files, expand_globs(job.test));
-    FLUX_ASSIGN_OR_RETURN(const SampledText test,
-                          sample_text(test_files, job.data.pipe, lines, small.test.front()));
-    (void)test;
+    DataOptions same;
+    FLUX_RETURN_IF_ERROR(
+        take_records(test_files, job.data, lines, small.test.front(), &same).status());
   }
   FLUX_RETURN_IF_ERROR(make_folders(small.output));
   RunOptions options;
@@ -76,11 +85,13 @@ Result<Trial> run_trial(const Job& job, uint64_t batches, const std::atomic<bool
 
 Status check_trial(const Trial& trial) {
   const Summary& s = trial.summary;
-  const uint64_t wanted = trial.train.lines * trial.repeats;
+  // Bad records are left out if the job says so.
+  const uint64_t aside = trial.data.bad_records > 0 ? s.accounting.skipped : 0;
+  const uint64_t wanted = trial.train.lines * trial.repeats - aside;
   if (!s.accounting.exact() || s.examples != wanted)
     return invalid("of {} examples {} were trained (lost {}, doubled {})", wanted, s.examples,
                    s.accounting.lost, s.accounting.doubled);
-  if (s.accounting.skipped > 0)
+  if (s.accounting.skipped > aside)
     return invalid("{} examples were left out: their loss or gradient is no number",
                    s.accounting.skipped);
   if (!std::isfinite(s.train_logloss) || !s.test || !std::isfinite(s.test->loss))

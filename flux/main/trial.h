@@ -32,7 +32,8 @@ class TemporaryFolder {
 
 struct Trial {
   std::unique_ptr<TemporaryFolder> folder;
-  std::string text;  // file with the lines that were taken
+  std::string text;  // file with the records that were taken
+  DataOptions data;  // that read it
   SampledText train;
   uint64_t repeats = 1;    // of each example: phases
   bool own_test = false;   // the job has test data; else the training lines were evaluated

@@ -36,7 +36,9 @@ Status dry_run(const Job& job) {
   FLUX_ASSIGN_OR_RETURN(const auto files, training_files(job));
   FLUX_ASSIGN_OR_RETURN(const Trial trial, run_trial(job, kForecastBatches, install_stop_signal()));
   FLUX_RETURN_IF_ERROR(check_trial(trial));
-  FLUX_ASSIGN_OR_RETURN(const IdCounts ids, count_ids(trial.text, job));
+  Job sampled = job;
+  sampled.data = trial.data;
+  FLUX_ASSIGN_OR_RETURN(const IdCounts ids, count_ids(trial.text, sampled));
   fmt::print("{}", forecast_text(forecast(role, files.size(), trial, ids)));
   return Status::ok();
 }

@@ -59,6 +59,37 @@ class Before(Case):
             self.assertIn("60 batches of 50", told)
             self.assertIn(f"about {rows:,} rows", told, "all ids were seen")
 
+    def test_formats_that_are_not_only_lines(self) -> None:
+        lines = [f"{i % 2},{i % 7},0.{i}\n" for i in range(120)]
+        for name, part in (("a.csv", lines[:60]), ("b.csv", lines[60:])):
+            (self.folder / name).write_text("label,user,price\n" + "".join(part))
+        csv = ("{format: csv, train: [a.csv, b.csv], slots: [{name: user}], dense: [price], "
+               "batch: 10}")
+        self.job("csv.yaml", csv)
+        section = self.flux("data", "convert", "--job", "csv.yaml", "--to", "blocks",
+                            "--out", "a.blocks").out.split("data:", 1)[1]
+        self.job("blocks.yaml", section + "  batch: 10")
+        for name in ("csv.yaml", "blocks.yaml"):
+            told = self.flux("run", name, "--smoke", "4").out
+            self.assertIn("40 examples read, trained and counted once", told)
+            told = self.flux("run", name, "--dry-run").out
+            self.assertRegex(told, r"data +120 examples")
+        with (self.folder / "a.csv").open("a") as file:
+            file.write("1,x,0.5\n")
+        self.assertIn("the job is right", self.flux(
+            "run", "csv.yaml", "--smoke", "100", *sets(data__bad_records=1)).out)
+
+    def job(self, name: str, data: str) -> None:
+        (self.folder / name).write_text(f"""
+data: {data}
+output: out
+tables: [{{name: weight, dim: 1}}]
+model:
+  layers:
+    - {{name: sparse, op: embedding, table: weight, combine: sum}}
+    - {{name: loss, op: logistic_loss, inputs: [sparse, label]}}
+""")
+
     def test_graph(self) -> None:
         told = self.flux("graph", example("ctr_dnn")).out
         root = ElementTree.fromstring(told)  # noqa: S314

@@ -79,4 +79,23 @@ RecordSchema schema_of(const DataOptions& options) {
   return out;
 }
 
+DataOptions block_file_options(const DataOptions& source) {
+  DataOptions out = source;
+  const RecordSchema schema = schema_of(source);
+  out.format = "blocks";
+  out.global_shuffle = false;
+  out.bad_records = 0;
+  out.raw_keys = out.minus_one_is_zero = false;
+  out.columns.clear();
+  out.csv = {};
+  out.pipe = {};
+  out.one_key = !schema.many_keys;
+  out.dense = schema.dense;
+  out.slots.clear();
+  for (const std::string& name : schema.slots)
+    out.slots.push_back({name, "", false, schema.values});
+  if (schema.groups) out.group = "sid";
+  return out;
+}
+
 }  // namespace flux

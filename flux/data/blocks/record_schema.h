@@ -30,5 +30,7 @@ struct RecordSchema {
 
 // The schema of what the files of a job hold, before features are computed from it.
 RecordSchema schema_of(const DataOptions& options);
+// The options that read the same examples from a block file with that schema.
+DataOptions block_file_options(const DataOptions& source);
 
 }  // namespace flux

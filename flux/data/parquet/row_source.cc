@@ -5,13 +5,30 @@
 
 namespace flux {
 
+std::shared_ptr<Batch> BatchPool::take() {
+  std::unique_ptr<Batch> batch;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      batch = std::move(free_.back());
+      free_.pop_back();
+    }
+  }
+  if (batch == nullptr) batch = std::make_unique<Batch>();
+  return {batch.release(), [pool = shared_from_this()](Batch* used) {
+            std::unique_ptr<Batch> back(used);
+            const std::lock_guard lock(pool->mutex_);
+            if (pool->free_.size() < kFreeMax) pool->free_.push_back(std::move(back));
+          }};
+}
+
 Result<RowSource::Rows> RowSource::next(ParquetCursor* cursor, uint32_t rows) const {
   const uint64_t first = cursor->row();
   FLUX_ASSIGN_OR_RETURN(const auto* columns, cursor->read(rows));
-  auto out = std::make_shared<Batch>();
+  const std::shared_ptr<Batch> out = memory_->take();
   FLUX_RETURN_IF_ERROR(
       rows_to_batch(reading_, map_, columns, file_->path(), first, rows, out.get()));
-  return Rows(std::move(out));
+  return Rows(out);
 }
 
 Result<RowSource::Rows> RowSource::read_kept(uint64_t first, uint32_t rows) {

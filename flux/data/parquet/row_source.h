@@ -8,11 +8,24 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "flux/data/parquet/parquet_file.h"
 #include "flux/data/parquet/row_block.h"
 
 namespace flux {
+
+// Batches that are done with, to be filled again: fresh pages cost as much as reading.
+class BatchPool : public std::enable_shared_from_this<BatchPool> {
+ public:
+  // Comes back by itself; what is in it is of its last use.
+  std::shared_ptr<Batch> take();
+
+ private:
+  static constexpr size_t kFreeMax = 4;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Batch>> free_;
+};
 
 class RowSource {
  public:
@@ -41,6 +54,7 @@ class RowSource {
   const RowReading reading_;
   const uint32_t block_rows_;  // of a whole block, by which the cursor goes on
   const bool kept_;
+  const std::shared_ptr<BatchPool> memory_ = std::make_shared<BatchPool>();
   std::mutex mutex_;
   std::unique_ptr<ParquetCursor> cursor_;  // under mutex_, as the rest
   std::map<uint64_t, Rows> passed_;        // by first row

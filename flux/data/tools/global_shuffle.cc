@@ -147,30 +147,12 @@ Status shuffle_to_blocks(const WholeData& data, const std::string& out,
   FLUX_RETURN_IF_ERROR(buckets.finish());
   for (const std::string& path : buckets.full()) {
     FLUX_ASSIGN_OR_RETURN(const WholeData part,
-                          WholeData::open({path}, shuffled_options(data.options()), 1));
+                          WholeData::open({path}, block_file_options(data.options()), 1));
     Bucket bucket;
     FLUX_RETURN_IF_ERROR(read_into(part, stop, &bucket));
     FLUX_RETURN_IF_ERROR(bucket.write(&random, writer.get()));
   }
   return writer->finish();
-}
-
-DataOptions shuffled_options(const DataOptions& source) {
-  DataOptions out = source;
-  const RecordSchema schema = schema_of(source);
-  out.format = "blocks";
-  out.global_shuffle = false;
-  out.bad_records = 0;
-  out.raw_keys = out.minus_one_is_zero = false;
-  out.columns.clear();
-  out.csv = {};
-  out.one_key = !schema.many_keys;
-  out.dense = schema.dense;
-  out.slots.clear();
-  for (const std::string& name : schema.slots)
-    out.slots.push_back({name, "", false, schema.values});
-  if (schema.groups) out.group = "sid";
-  return out;
 }
 
 }  // namespace flux

@@ -25,7 +25,4 @@ struct ShuffleOptions {
 Status shuffle_to_blocks(const WholeData& data, const std::string& out,
                          const ShuffleOptions& options, const std::atomic<bool>* stop);
 
-// The options that read what shuffle_to_blocks wrote from data of `source`: the same examples.
-DataOptions shuffled_options(const DataOptions& source);
-
 }  // namespace flux

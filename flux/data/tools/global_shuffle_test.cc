@@ -46,7 +46,7 @@ Shuffled shuffle(const TestDirectory& folder, const std::string& path, uint64_t 
   Shuffled result{shuffle_to_blocks(data.value(), out, {seed, memory}, nullptr), {}};
   EXPECT_FALSE(std::filesystem::exists(out + ".buckets"));
   if (!result.status.is_ok()) return result;
-  const auto back = WholeData::open({out}, shuffled_options(options_of()), 1);
+  const auto back = WholeData::open({out}, block_file_options(options_of()), 1);
   EXPECT_TRUE(back.is_ok()) << back.status().message();
   EXPECT_TRUE(back.value()
                   .read([&](const Batch& batch) {
