@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "flux/base/hash.h"
 #include "flux/data/features/feature.h"
@@ -46,6 +47,27 @@ void place_keys(const std::vector<const Values*>& slots, uint32_t rows,
   *to = at;
 }
 
+// Every slot has one key in each row.
+void copy_one_key_each(const std::vector<const Values*>& slots, const RowReading& reading,
+                       uint32_t rows, Batch* out) {
+  const size_t width = slots.size();
+  out->begin.resize(rows * width + 1);
+  std::iota(out->begin.begin(), out->begin.end(), 0);
+  out->keys.resize(rows * width);
+  for (uint32_t from = 0; from < rows; from += kTile) {
+    const uint32_t to = std::min(rows, from + kTile);
+    for (size_t s = 0; s < width; ++s) {
+      const uint64_t* keys = slots[s]->keys;
+      uint64_t* at = out->keys.data() + s;
+      const uint64_t space = reading.spaces[s];
+      if (reading.raw_keys)
+        for (uint32_t row = from; row < to; ++row) at[row * width] = keys[row];
+      else
+        for (uint32_t row = from; row < to; ++row) at[row * width] = hash_pair(space, keys[row]);
+    }
+  }
+}
+
 void copy_keys(const Values& slot, uint64_t space, bool raw, uint32_t from, uint32_t to,
                size_t slots, const uint32_t* begin, uint64_t* out) {
   for (uint32_t row = from; row < to; ++row) {
@@ -53,6 +75,16 @@ void copy_keys(const Values& slot, uint64_t space, bool raw, uint32_t from, uint
     for (uint32_t i = begin_of(slot, row); i < end_of(slot, row); ++i)
       *at++ = raw ? slot.keys[i] : hash_pair(space, slot.keys[i]);
   }
+}
+
+void copy_all_keys(const std::vector<const Values*>& slots, const RowReading& reading,
+                   uint32_t rows, Batch* out) {
+  place_keys(slots, rows, &out->begin);
+  out->keys.resize(out->begin.back());
+  for (uint32_t from = 0; from < rows; from += kTile)
+    for (size_t s = 0; s < slots.size(); ++s)
+      copy_keys(*slots[s], reading.spaces[s], reading.raw_keys, from, std::min(rows, from + kTile),
+                slots.size(), out->begin.data() + s, out->keys.data());
 }
 
 Status copy_values(const Values& keys, const Values* values, const std::string& path,
@@ -121,13 +153,11 @@ Status rows_to_batch(const RowReading& reading, const ColumnMap& map, const Valu
   fill_groups(reading, map, columns, rows, out);
   std::vector<const Values*> slots;
   for (const uint32_t slot : map.slots) slots.push_back(columns + slot);
-  place_keys(slots, rows, &out->begin);
-  out->keys.resize(out->begin.back());
+  if (std::all_of(slots.begin(), slots.end(), [](auto* slot) { return slot->ends == nullptr; }))
+    copy_one_key_each(slots, reading, rows, out);
+  else
+    copy_all_keys(slots, reading, rows, out);
   out->values.resize(reading.values ? out->keys.size() : 0);
-  for (uint32_t from = 0; from < rows; from += kTile)
-    for (size_t s = 0; s < slots.size(); ++s)
-      copy_keys(*slots[s], reading.spaces[s], reading.raw_keys, from, std::min(rows, from + kTile),
-                slots.size(), out->begin.data() + s, out->keys.data());
   if (!reading.values) return Status::ok();
   for (size_t s = 0; s < slots.size(); ++s) {
     const Values* values = map.values[s] == ColumnMap::kNone ? nullptr : columns + map.values[s];
