@@ -2,9 +2,9 @@
 
 usage: python3 bench/parquet.py [examples]     (make parquet first)
 
-Both read the same file from the page cache, in turns; times are CPU seconds of the reading alone for
-pyarrow, and of the whole command `flux data validate`, which opens the file, reads every record into
-batches and checks it. The ratio is of the best of each.
+Both read the same file from the page cache, in turns. Times are CPU seconds: for pyarrow of the
+reading alone, for flux of the whole command `flux data validate`, which opens the file, reads every
+record into batches and checks it. The ratio is of the best of each.
 """
 
 from __future__ import annotations
