@@ -23,6 +23,7 @@ from harness import (
     lr_policy,
     machine,
     micro,
+    parquet,
     process,
     report,
     setup,
@@ -35,7 +36,7 @@ from harness.flux import ROOT, Files, Flux
 from harness.paddle import PaddlePeer
 from harness.rows import Case, Series
 
-PARTS = ("ctr", "models", "lr", "fm", "words", "cluster", "counting", "micro", "start")
+PARTS = ("ctr", "models", "lr", "fm", "words", "parquet", "cluster", "counting", "micro", "start")
 ON_REQUEST = ("lr_policy",)  # no comparison with peers: only when named
 NEEDS_FLUX = frozenset(  # and its data
     {"ctr", "models", "lr", "fm", "cluster", "start", "lr_policy"}
@@ -108,7 +109,7 @@ class Bench:
             transform=args.dense,
         )
         self.flux: Flux | None = None
-        if not args.peers_only and args.only & (NEEDS_FLUX | {"counting", "words"}):
+        if not args.peers_only and args.only & (NEEDS_FLUX | {"counting", "words", "parquet"}):
             self.flux = Flux(args.build.resolve() / "flux", self.cache / "scratch")
         elif args.peers_only and not args.data:
             raise BenchError("--peers-only needs --data, as flux makes the data otherwise")
@@ -224,12 +225,31 @@ class Bench:
         sentences = words.QUICK_SENTENCES if self.args.quick else words.SENTENCES
         rounds = words.run(bench, sentences, self.report.repeat)
         self.report.targets += words.judge(rounds)
-        folder = self.args.results or (
+        self.keep_page("words.md", words.render(rounds, bench.words, self.threads[0], version))
+
+    def parquet(self) -> None:
+        """A page of its own: reading alone."""
+        if self.flux is None:
+            return
+        parquet.build_plugin(self.args.build.resolve())
+        version = _version(parquet.PYTHON, "pyarrow")
+        self.report.versions["pyarrow"] = version
+        bench = parquet.ParquetBench(self.flux.binary, self.cache / "scratch" / "parquet")
+        examples = parquet.QUICK_EXAMPLES if self.args.quick else parquet.EXAMPLES
+        readings = parquet.run(bench, examples, self.report.repeat)
+        self.report.targets += parquet.judge(readings)
+        self.keep_page("parquet.md", parquet.render(readings, version))
+
+    def results(self) -> Path:
+        """Where pages go: only those of whole runs into the repository."""
+        folder: Path = self.args.results or (
             ROOT / "bench" / "results" if self.whole() else self.cache / "results"
         )
         folder.mkdir(parents=True, exist_ok=True)
-        page = words.render(rounds, bench.words, self.threads[0], version)
-        (folder / "words.md").write_text(page)
+        return folder
+
+    def keep_page(self, name: str, page: str) -> None:
+        (self.results() / name).write_text(page)
         print("\n" + page, flush=True)
 
     def counting(self) -> None:
@@ -278,6 +298,8 @@ class Bench:
             self.fm(files)
         if "words" in parts:
             self.words()
+        if "parquet" in parts:
+            self.parquet()
         if files and "cluster" in parts:
             self.cluster(files)
         if files and "lr_policy" in parts:
@@ -308,9 +330,7 @@ class Bench:
     def finish(self) -> int:
         """Prints and keeps the report; the exit status."""
         one = self.report
-        folder = self.args.results or (
-            ROOT / "bench" / "results" if self.whole() else self.cache / "results"
-        )
+        folder = self.results()
         report.write(one, folder, [self.cache, ROOT, Path.home()])
         print("\n" + report.render(one))
         print(f"kept in {folder / 'latest.md'} and {folder / one.date}.json")

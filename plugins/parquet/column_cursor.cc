@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include <parquet/exception.h>
 
@@ -19,21 +20,20 @@ class TypedCursor final : public ColumnCursor {
   using T = typename Type::c_type;
 
   TypedCursor(const FoundColumn& column, const ::parquet::ColumnDescriptor& leaf, HashText hash)
-      : leaf_(column.leaf),
-        unsigned_(column.is_unsigned),
+      : unsigned_(column.is_unsigned),
         many_(column.many),
         most_def_(leaf.max_definition_level()),
         hash_(hash) {}
 
-  void seek(::parquet::RowGroupReader* group, int64_t row) override {
-    reader_ = std::static_pointer_cast<::parquet::TypedColumnReader<Type>>(group->Column(leaf_));
+  void seek(std::shared_ptr<::parquet::ColumnReader> column, int64_t row) override {
+    reader_ = std::static_pointer_cast<::parquet::TypedColumnReader<Type>>(std::move(column));
     fetched_ = taken_ = 0;
     values_taken_ = 0;
     if (many_) {
-      const size_t before = out_.size(), rows_before = ends_.size();
+      const size_t before = size_, rows_before = ends_.size();
       for (int64_t left = row; left > 0; left -= kLevels) {
         read_lists(std::min(left, kLevels));
-        out_.resize(before);
+        size_ = before;
         ends_.resize(rows_before);
       }
     } else if (reader_->Skip(row) != row) {
@@ -42,7 +42,7 @@ class TypedCursor final : public ColumnCursor {
   }
 
   void clear() override {
-    out_.clear();
+    size_ = 0;
     ends_.clear();
     gaps_ = many_;
   }
@@ -54,7 +54,7 @@ class TypedCursor final : public ColumnCursor {
       read_required(rows);
     else
       read_optional(rows);
-    if (static_cast<int64_t>(out_.size()) > kValuesMax)
+    if (static_cast<int64_t>(size_) > kValuesMax)
       throw ::parquet::ParquetException("more than 2^31 values at once");
   }
 
@@ -88,50 +88,58 @@ class TypedCursor final : public ColumnCursor {
     }
   }
 
-  void append(const T* values, int64_t count) {
-    const size_t at = out_.size();
-    out_.resize(at + static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) out_[at + static_cast<size_t>(i)] = convert(values[i]);
+  // Whether the file has the bits that are wanted: they are read where they belong.
+  static constexpr bool kSameBits = (std::is_same_v<T, int64_t> && std::is_same_v<Out, uint64_t>) ||
+                                    (std::is_same_v<T, float> && std::is_same_v<Out, float>);
+
+  // Room for `more` values behind those that are there.
+  Out* room(int64_t more) {
+    const size_t size = size_ + static_cast<size_t>(more);
+    if (out_.size() < size) out_.resize(std::max(size, 2 * out_.size()));
+    return out_.data() + size_;
+  }
+
+  // Reads at most `most` levels of a column without lists, its values behind those that are there.
+  int64_t append(int64_t most, int64_t* values) {
+    int64_t levels = 0;
+    if constexpr (kSameBits) {
+      T* to = reinterpret_cast<T*>(room(most));
+      levels = reader_->ReadBatch(most, levels_of(most, &def_), nullptr, to, values);
+    } else {
+      levels = fetch(most, values);
+      Out* to = room(*values);
+      for (int64_t i = 0; i < *values; ++i) to[i] = convert(scratch()[i]);
+    }
+    if (levels <= 0) short_column();
+    size_ += static_cast<size_t>(*values);
+    return levels;
+  }
+
+  // Room for definition levels, where the column has any.
+  int16_t* levels_of(int64_t most, std::vector<int16_t>* levels) const {
+    if (most_def_ == 0) return nullptr;
+    if (levels->size() < static_cast<size_t>(most)) levels->resize(static_cast<size_t>(most));
+    return levels->data();
   }
 
   // Levels into def_ and rep_, values into scratch_; the number of levels.
   int64_t fetch(int64_t most, int64_t* values) {
     const auto size = static_cast<size_t>(most);
     if (scratch_.size() < size) scratch_.resize(size);
-    if (def_.size() < size) def_.resize(size);
-    if (many_ && rep_.size() < size) rep_.resize(size);
-    return reader_->ReadBatch(most, most_def_ > 0 ? def_.data() : nullptr,
-                              many_ ? rep_.data() : nullptr, scratch(), values);
+    return reader_->ReadBatch(most, levels_of(most, &def_),
+                              many_ ? levels_of(most, &rep_) : nullptr, scratch(), values);
   }
   T* scratch() { return reinterpret_cast<T*>(scratch_.data()); }
 
   void read_required(int64_t rows) {
-    while (rows > 0) {
-      int64_t values = 0;
-      if constexpr (std::is_same_v<T, int64_t> && std::is_same_v<Out, uint64_t>) {
-        const size_t at = out_.size();  // the same bits: read where they belong
-        out_.resize(at + static_cast<size_t>(rows));
-        const int64_t levels = reader_->ReadBatch(
-            rows, nullptr, nullptr, reinterpret_cast<int64_t*>(out_.data() + at), &values);
-        if (levels <= 0) short_column();
-        out_.resize(at + static_cast<size_t>(values));
-        rows -= levels;
-      } else {
-        const int64_t levels = fetch(std::min(rows, kLevels), &values);
-        if (levels <= 0) short_column();
-        append(scratch(), values);
-        rows -= levels;
-      }
-    }
+    for (int64_t values = 0; rows > 0;) rows -= append(std::min(rows, kLevels), &values);
   }
 
   void read_optional(int64_t rows) {
     while (rows > 0) {
+      const size_t before = size_;
       int64_t values = 0;
-      const int64_t levels = fetch(std::min(rows, kLevels), &values);
-      if (levels <= 0) short_column();
-      const size_t before = out_.size();
-      append(scratch(), values);
+      const int64_t levels = append(std::min(rows, kLevels), &values);
       rows -= levels;
       if (values == levels && !gaps_) continue;
       if (!gaps_) {  // the first null: rows so far have one each
@@ -156,25 +164,48 @@ class TypedCursor final : public ColumnCursor {
     return fetched_ > 0;
   }
 
-  // A row ends where the next begins, which is seen only there.
+  // A row ends where the next begins, which is seen only there, or with the column.
   void read_lists(int64_t rows) {
-    for (; rows > 0; --rows) {
-      if (!more_levels()) short_column();
-      if (rep_[static_cast<size_t>(taken_)] != 0)
-        throw ::parquet::ParquetException("a row begins within a list");
-      do {
-        if (def_[static_cast<size_t>(taken_)] == most_def_)
-          out_.push_back(convert(scratch()[values_taken_++]));
-        ++taken_;
-      } while (more_levels() && rep_[static_cast<size_t>(taken_)] != 0);
-      ends_.push_back(static_cast<uint32_t>(out_.size()));
+    for (bool open = false; rows > 0;) {
+      if (more_levels()) {
+        rows -= take_levels(rows, &open);
+        continue;
+      }
+      if (!open || rows > 1) short_column();
+      ends_.push_back(static_cast<uint32_t>(size_));
+      return;
     }
+  }
+
+  // Takes levels until `rows` rows have ended or no level is left here; how many rows ended.
+  // `open`: the levels before are of a row that has not.
+  int64_t take_levels(int64_t rows, bool* open) {
+    int64_t ended = 0;
+    size_t values = 0;
+    for (; taken_ < fetched_; ++taken_) {
+      if (rep_[static_cast<size_t>(taken_)] == 0) {
+        if (*open) {
+          *open = false;
+          ends_.push_back(static_cast<uint32_t>(size_ + values));
+          if (++ended == rows) break;
+        }
+        *open = true;
+      } else if (!*open) {
+        throw ::parquet::ParquetException("a row begins within a list");
+      }
+      values += def_[static_cast<size_t>(taken_)] == most_def_ ? 1 : 0;
+    }
+    Out* to = room(static_cast<int64_t>(values));
+    const T* from = scratch() + values_taken_;
+    for (size_t i = 0; i < values; ++i) to[i] = convert(from[i]);
+    size_ += values;
+    values_taken_ += static_cast<int64_t>(values);
+    return ended;
   }
 
   using Scratch =
       std::conditional_t<std::is_same_v<T, bool>, std::vector<unsigned char>, std::vector<T>>;
 
-  const int leaf_;
   const bool unsigned_, many_;
   const int16_t most_def_;
   const HashText hash_;
@@ -183,7 +214,8 @@ class TypedCursor final : public ColumnCursor {
   Scratch scratch_;
   int64_t fetched_ = 0, taken_ = 0;  // levels of lists
   int64_t values_taken_ = 0;
-  std::vector<Out> out_;
+  std::vector<Out> out_;  // the first size_ are values; it only grows
+  size_t size_ = 0;
   std::vector<uint32_t> ends_;
   bool gaps_ = false;  // ends_ counts
 };

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <parquet/column_reader.h>
-#include <parquet/file_reader.h>
 
 #include "flux/data/parquet/plugin_api.h"
 #include "plugins/parquet/columns.h"
@@ -18,8 +17,8 @@ namespace flux::parquet_plugin {
 class ColumnCursor {
  public:
   virtual ~ColumnCursor() = default;
-  // Goes to row `row` of row group `group`.
-  virtual void seek(::parquet::RowGroupReader* group, int64_t row) = 0;
+  // Goes to row `row` of the row group of which `column` has the values from the first row on.
+  virtual void seek(std::shared_ptr<::parquet::ColumnReader> column, int64_t row) = 0;
   // Adds the next `rows` rows of this row group, which has them, behind those that were read since
   // clear().
   virtual void read(int64_t rows) = 0;

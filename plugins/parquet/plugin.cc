@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include <arrow/io/file.h>
 #include <arrow/util/key_value_metadata.h>
 #include <parquet/exception.h>
 #include <parquet/file_reader.h>
@@ -12,6 +13,7 @@
 #include "plugins/parquet/column_cursor.h"
 #include "plugins/parquet/columns.h"
 #include "plugins/parquet/writer.h"
+#include "plugins/parquet/zstd_pages.h"
 
 namespace flux::parquet_plugin {
 
@@ -22,8 +24,11 @@ struct File {
 };
 
 struct Cursor {
+  std::shared_ptr<::arrow::io::RandomAccessFile> source;
   std::unique_ptr<::parquet::ParquetFileReader> reader;
   std::vector<std::unique_ptr<ColumnCursor>> columns;
+  std::vector<int> leaves;  // of each column
+  ZstdDecoder decoder = make_zstd_decoder();
   std::shared_ptr<::parquet::RowGroupReader> group;
   int next_group = 0;
   int64_t left = 0;  // rows of `group`
@@ -103,17 +108,21 @@ void next_group(Cursor* cursor, int64_t row) {
     throw ::parquet::ParquetException("the file has fewer rows than its head says");
   cursor->group = cursor->reader->RowGroup(cursor->next_group++);
   cursor->left = cursor->group->metadata()->num_rows() - row;
-  for (const auto& one : cursor->columns) one->seek(cursor->group.get(), row);
+  for (size_t i = 0; i < cursor->columns.size(); ++i)
+    cursor->columns[i]->seek(open_column(cursor->group.get(), cursor->leaves[i], cursor->source,
+                                         properties(), cursor->decoder),
+                             row);
 }
 
 Cursor* start(File* file, const Wanted* wanted, uint32_t count, uint64_t row, HashText hash,
               char* error) {
   return guarded(error, static_cast<Cursor*>(nullptr), [&] {
     auto out = std::make_unique<Cursor>();
-    out->reader =
-        ::parquet::ParquetFileReader::OpenFile(file->path, false, properties(), file->meta);
+    PARQUET_ASSIGN_OR_THROW(out->source, ::arrow::io::ReadableFile::Open(file->path));
+    out->reader = ::parquet::ParquetFileReader::Open(out->source, properties(), file->meta);
     for (uint32_t i = 0; i < count; ++i) {
       const FoundColumn& found = file->columns[wanted[i].column];
+      out->leaves.push_back(found.leaf);
       out->columns.push_back(
           make_cursor(found, *file->meta->schema()->Column(found.leaf), wanted[i].as, hash));
     }

@@ -3,12 +3,32 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "flux/data/criteo.h"
 #include "flux/data/one_key.h"
 
 namespace flux {
+namespace {
+
+bool follow_each_other(std::span<const uint32_t> records) {
+  for (size_t i = 1; i < records.size(); ++i)
+    if (records[i] != records[0] + i) return false;
+  return !records.empty();
+}
+
+// `width` numbers of each of the rows.
+template <typename T>
+void copy_rows(const T* from, size_t width, std::span<const uint32_t> records, T* to) {
+  if (follow_each_other(records)) {
+    std::copy_n(from + records[0] * width, records.size() * width, to);
+    return;
+  }
+  for (const uint32_t row : records) to = std::copy_n(from + row * width, width, to);
+}
+
+}  // namespace
 
 ParquetBlock::ParquetBlock(std::shared_ptr<const ParquetReading> reading, std::string path,
                            std::shared_ptr<const Batch> rows, DataBlock block, uint32_t batch_size,
@@ -41,9 +61,18 @@ void ParquetBlock::gather_numbers(std::span<const uint32_t> records, Batch* out)
     for (size_t l = 0; l < labels; ++l) out->labels[l * n + i] = rows.labels[l * rows.size + row];
     if (!rows.weights.empty()) out->weights[i] = rows.weights[row];
     if (!rows.groups.empty()) out->groups[i] = rows.groups[row];
-    std::copy_n(rows.dense_values.data() + row * rows.dense, rows.dense,
-                out->dense_values.data() + i * rows.dense);
   }
+  copy_rows(rows.dense_values.data(), rows.dense, records, out->dense_values.data());
+}
+
+void ParquetBlock::gather_one_key_each(std::span<const uint32_t> records, Batch* out) const {
+  const size_t slots = rows_->slots;
+  out->slots = rows_->slots;
+  out->values.clear();
+  out->keys.resize(records.size() * slots);
+  copy_rows(rows_->keys.data(), slots, records, out->keys.data());
+  out->begin.resize(reading_->one_key ? 0 : out->keys.size() + 1);
+  std::iota(out->begin.begin(), out->begin.end(), 0);
 }
 
 void ParquetBlock::gather_keys(std::span<const uint32_t> records, Batch* out) const {
@@ -106,10 +135,12 @@ Status ParquetBlock::read_batch(uint32_t batch, Batch* out) const {
     out->keys.clear();
     for (const uint32_t row : records)
       out->keys.push_back(criteo_example_key(block_.number_in_pass(row)));
+  } else if (rows_->begin.empty()) {
+    gather_one_key_each(records, out);
   } else {
     gather_keys(records, out);
   }
-  if (reading_->one_key)
+  if (reading_->one_key && !out->begin.empty())
     if (const auto wrong = take_one_key_each(out))
       return invalid("{}: record {}: {}", path_, number_in_file(records[wrong->example]),
                      wrong->text(reading_->slots));

@@ -44,6 +44,7 @@ class ParquetBlock final : public BlockReader {
   std::span<const uint32_t> records_of(uint32_t batch) const;
   void gather_numbers(std::span<const uint32_t> records, Batch* out) const;
   uint64_t number_in_file(uint32_t row) const { return block_.lines_before + row + 1; }
+  void gather_one_key_each(std::span<const uint32_t> records, Batch* out) const;
   void gather_keys(std::span<const uint32_t> records, Batch* out) const;
   Status check_numbers(std::span<const uint32_t> records, const Batch& batch) const;
   Status refuse(uint32_t record, const char* what, const std::string& name, float value) const;

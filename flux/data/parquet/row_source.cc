@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace flux {
+namespace {
+
+constexpr size_t kColumnBytes = 512 << 10;  // of the columns that become rows at once: in the cache
+
+}  // namespace
 
 std::shared_ptr<Batch> BatchPool::take() {
   std::unique_ptr<Batch> batch;
@@ -22,12 +27,27 @@ std::shared_ptr<Batch> BatchPool::take() {
           }};
 }
 
+RowSource::RowSource(std::shared_ptr<const ParquetFile> file, ColumnMap map,
+                     const DataOptions& options, uint32_t block_rows)
+    : file_(std::move(file)),
+      map_(std::move(map)),
+      reading_(options),
+      block_rows_(block_rows),
+      rows_at_once_(static_cast<uint32_t>(
+          std::clamp<size_t>(kColumnBytes / (8 * map_.wanted.size() + 1), 256, 16 << 10))),
+      kept_(keeps_cursor(*file_, block_rows)) {}
+
 Result<RowSource::Rows> RowSource::next(ParquetCursor* cursor, uint32_t rows) const {
-  const uint64_t first = cursor->row();
-  FLUX_ASSIGN_OR_RETURN(const auto* columns, cursor->read(rows));
   const std::shared_ptr<Batch> out = memory_->take();
-  FLUX_RETURN_IF_ERROR(
-      rows_to_batch(reading_, map_, columns, file_->path(), first, rows, out.get()));
+  RowFiller filler(reading_, map_, rows, out.get());
+  for (uint32_t left = rows; left > 0;) {
+    const uint64_t first = cursor->row();
+    const uint32_t some = std::min(left, rows_at_once_);
+    FLUX_ASSIGN_OR_RETURN(const auto* columns, cursor->read(some));
+    FLUX_RETURN_IF_ERROR(filler.add(columns, file_->path(), first, some));
+    left -= some;
+  }
+  filler.finish();
   return Rows(out);
 }
 

@@ -30,12 +30,7 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
 class RowSource {
  public:
   RowSource(std::shared_ptr<const ParquetFile> file, ColumnMap map, const DataOptions& options,
-            uint32_t block_rows)
-      : file_(std::move(file)),
-        map_(std::move(map)),
-        reading_(options),
-        block_rows_(block_rows),
-        kept_(keeps_cursor(*file_, block_rows)) {}
+            uint32_t block_rows);
   // Whether a row group has so many blocks that each should not be read from its begin.
   static bool keeps_cursor(const ParquetFile& file, uint64_t block_rows) {
     return file.group_rows_most() > 2 * block_rows;
@@ -52,7 +47,8 @@ class RowSource {
   const std::shared_ptr<const ParquetFile> file_;
   const ColumnMap map_;
   const RowReading reading_;
-  const uint32_t block_rows_;  // of a whole block, by which the cursor goes on
+  const uint32_t block_rows_;    // of a whole block, by which the cursor goes on
+  const uint32_t rows_at_once_;  // from columns to rows
   const bool kept_;
   const std::shared_ptr<BatchPool> memory_ = std::make_shared<BatchPool>();
   std::mutex mutex_;
