@@ -60,11 +60,12 @@ struct Job {
   OptimizerOptions dense_optimizer{.rule = "adam", .lr = 0.001F};
   std::vector<NodeSpec> layers;  // with origins
 
-  std::string mode = "async";      // async | half_async | sync
-  uint32_t pull_ahead = 0;         // staleness bound of pulls: batches
-  uint32_t push_in_flight = 4;     // staleness bound of pushes: not yet acknowledged
-  uint32_t replicas = 0;           // of each shard in a cluster; 0: 2 if it has two servers
-  std::string wire = "fp32";       // fp32 | fp16 | bf16: numbers between workers and servers
+  std::string mode = "async";   // async | half_async | sync
+  uint32_t pull_ahead = 0;      // staleness bound of pulls: batches
+  uint32_t push_in_flight = 4;  // staleness bound of pushes: not yet acknowledged
+  uint32_t replicas = 0;        // of each shard in a cluster; 0: 2 if it has two servers
+  uint32_t hung_after = 10;     // seconds that a lost process has to come back, then it is killed
+  std::string wire = "fp32";    // fp32 | fp16 | bf16: numbers between workers and servers
   double checkpoint_every_s = 60;  // 0: only at the end of a pass
   uint32_t checkpoint_keep = 2;
   uint32_t checkpoint_full_every = 8;  // checkpoints; 1: shards are always saved whole

@@ -232,6 +232,13 @@ void add_traffic_fields(Section* s) {
       .between(0, 2)
       .tried_as({"replication", "copies", "backups", "replica"});
   s->value<D>(
+       "hung_after", [](D & d) -> auto& { return d.job.hung_after; },
+       "Seconds that a process which was taken for dead has to come back (it may be stopped or "
+       "swapped out) before `flux run` kills it and starts another. More for one that a debugger "
+       "holds; what it sends when it comes back is refused either way.")
+      .between(1, 86400)
+      .tried_as({"hung_timeout", "hung_after_s", "role_timeout"});
+  s->value<D>(
        "wire", [](D & d) -> auto& { return d.job.wire; },
        "Numbers on the wire between workers and servers: rows, gradients and dense weights. fp16 "
        "and bf16 halve the traffic; tables and optimizers stay fp32.")

@@ -15,7 +15,7 @@ std::vector<HungRoles::Hung> HungRoles::look(const std::map<std::string, uint32_
     const auto [at, is_new] = seen_.try_emplace(name, Seen{pid, now, false});
     Seen& seen = at->second;
     if (!is_new && seen.pid != pid) seen = {pid, now, false};
-    if (seen.over || now - seen.since < kPatience) continue;
+    if (seen.over || now - seen.since < patience_) continue;
     seen.over = true;
     hung.push_back({name, pid});
   }

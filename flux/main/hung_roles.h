@@ -18,7 +18,7 @@ namespace flux {
 
 class HungRoles {
  public:
-  static constexpr TimeNs kPatience = 10 * kSecond;
+  explicit HungRoles(TimeNs patience) : patience_(patience) {}
 
   struct Hung {
     std::string name;
@@ -35,6 +35,7 @@ class HungRoles {
     TimeNs since = 0;
     bool over = false;  // told, or another process has the name now
   };
+  const TimeNs patience_;
   std::map<std::string, Seen> seen_;
 };
 

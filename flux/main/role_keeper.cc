@@ -47,7 +47,8 @@ RoleKeeper::RoleKeeper(const Job& job, RoleKeeperOptions options, const ClusterF
       options_(std::move(options)),
       folder_(folder),
       platform_(platform),
-      say_(std::move(say)) {}
+      say_(std::move(say)),
+      hung_(job.hung_after * kSecond) {}
 
 Status RoleKeeper::start_all() {
   servers_wanted_ = options_.run.servers;
@@ -295,7 +296,7 @@ void RoleKeeper::kill_hung(const WantedRoles& wanted) {
       });
       if (!same) continue;
       say_(fmt::format("{} was lost {} s ago and has not come back: its process is killed",
-                       member.name, HungRoles::kPatience / kSecond));
+                       member.name, job_.hung_after));
       platform_->kill(*member.process);
     }
 }

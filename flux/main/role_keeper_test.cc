@@ -52,9 +52,10 @@ TEST(RoleLog, TheReasonIsTheLineOfFlux) {
   EXPECT_EQ(reason_in_log("flux: first\nx\nflux: second\n  more\n"), "flux: second");
 }
 
+constexpr TimeNs kPatience = 10 * kSecond;
+
 TEST(HungRoles, WhoStaysLostIsToldOnceAndAShortPauseIsHarmless) {
-  constexpr TimeNs kPatience = HungRoles::kPatience;
-  HungRoles roles;
+  HungRoles roles(kPatience);
   const auto names = [&](const std::map<std::string, uint32_t>& lost, TimeNs now) {
     std::string all;
     for (const HungRoles::Hung& hung : roles.look(lost, now))
@@ -69,12 +70,12 @@ TEST(HungRoles, WhoStaysLostIsToldOnceAndAShortPauseIsHarmless) {
 }
 
 TEST(HungRoles, WhatWasSaidOfAFormerProcessDoesNotHitTheNext) {
-  HungRoles roles;
+  HungRoles roles(kPatience);
   EXPECT_TRUE(roles.look({{"worker-0", 7}}, 0).empty());
   roles.started("worker-0");
-  EXPECT_TRUE(roles.look({{"worker-0", 7}}, 2 * HungRoles::kPatience).empty());
-  EXPECT_TRUE(roles.look({{"worker-0", 9}}, 3 * HungRoles::kPatience).empty()) << "lost just now";
-  EXPECT_EQ(roles.look({{"worker-0", 9}}, 4 * HungRoles::kPatience).size(), 1U);
+  EXPECT_TRUE(roles.look({{"worker-0", 7}}, 2 * kPatience).empty());
+  EXPECT_TRUE(roles.look({{"worker-0", 9}}, 3 * kPatience).empty()) << "lost just now";
+  EXPECT_EQ(roles.look({{"worker-0", 9}}, 4 * kPatience).size(), 1U);
 }
 
 }  // namespace

@@ -150,9 +150,9 @@ def killed_workers(runner: Runner, kills: int) -> Outcome:
 
 
 def paused_workers(runner: Runner, pauses: int) -> Outcome:
-    """Out for longer than its lease; one that is away for 12 s is replaced by the supervisor."""
-    length = 9 if pauses >= 20 else 6
-    job = Job(seconds=(length + 5.0) * (pauses + 1))
+    """Out for much longer than its lease, and not replaced meanwhile: it comes back."""
+    length = 30 if pauses >= 20 else 6
+    job = Job(seconds=(length + 5.0) * (pauses + 1), sets=("hung_after=120",))
     result = runner.drill(job, "--pause", "worker", "--pause-for", f"{length}s", "--every",
                           f"{length + 5}s", "--times", str(pauses))
     return Outcome([*exact(result, pauses)], result.drill["line"])
