@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "flux/base/text.h"
 #include "flux/data/made_truth.h"
+#include "flux/data/text/writers.h"
 #include "flux/main/command_line.h"
 #include "flux/main/command_table.h"
 #include "flux/main/completion.h"
@@ -166,7 +168,8 @@ void add_data_tools(CLI::App* data, Arguments* a, int* exit_code) {
   validate->add_option("-n,--problems", a->data.records, "how many to tell");
   validate->callback([=] { *exit_code = data_validate_command(a->data); });
   CLI::App* convert = add_data_tool(data, "convert", "write the data in another format", a);
-  convert->add_option("--to", a->data.to, "blocks (fast to read), feasign (text)");
+  convert->add_option("--to", a->data.to,
+                      "blocks (fast to read), parquet, " + join(text_writer_names(), ", "));
   convert->add_option("--out", a->data.out, "file to write")->required();
   convert->callback([=] { *exit_code = data_convert_command(a->data); });
 }
