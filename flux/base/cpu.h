@@ -5,6 +5,9 @@
 namespace flux {
 bool cpu_has_avx512();       // F, BW, DQ and VL
 bool cpu_has_avx512_bf16();  // implies cpu_has_avx512()
+// Tile registers that multiply bf16, which the system lets this process use; implies
+// cpu_has_avx512_bf16().
+bool cpu_has_amx_bf16();
 // True when the CPU runs the x86-64-v3 code this binary is made of.
 bool cpu_has_baseline();
 }  // namespace flux

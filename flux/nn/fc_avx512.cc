@@ -14,18 +14,15 @@ size_t round_up(size_t n, size_t unit) {
 
 class Avx512Products : public FcProducts {
  public:
-  Avx512Products(const FcShape& shape, NetMemory& memory)
-      : s_(shape),
-        memory_(memory),
-        pair_(shape.x.type == DType::kBf16 ? 2 : 1),
-        kernels_(pair_ == 2 ? gemm_kernels_bf16() : gemm_kernels_f32()) {
+  Avx512Products(const FcShape& shape, NetMemory& memory, const GemmKernels& kernels)
+      : s_(shape), memory_(memory), pair_(shape.x.type == DType::kBf16 ? 2 : 1), kernels_(kernels) {
     const size_t in = s_.x.width, n = s_.y.width, n16 = round_up(n, 16);
     bias_ = memory.allocate_array<float>(n16);
     sums_ = memory.allocate_array<float>(n16);
-    weight_ = memory.allocate_array<float>(units(in) * n16);
-    if (s_.dx) transposed_ = memory.allocate_array<float>(units(n) * round_up(s_.dx.width, 16));
-    packed_x_ = units(s_.batch_max) * round_up(in, 16);
-    const size_t packed_dz = pair_ == 1 ? 0 : units(s_.batch_max) * n16;
+    weight_ = memory.allocate_array<float>(depth(in) * n16);
+    if (s_.dx) transposed_ = memory.allocate_array<float>(depth(n) * round_up(s_.dx.width, 16));
+    packed_x_ = depth(s_.batch_max) * round_up(in, 16);
+    const size_t packed_dz = pair_ == 1 ? 0 : depth(s_.batch_max) * n16;
     memory.reserve_scratch((packed_x_ + packed_dz) * sizeof(float));
   }
 
@@ -80,6 +77,7 @@ class Avx512Products : public FcProducts {
 
  private:
   size_t units(size_t elements) const { return round_up(elements, pair_) / pair_; }
+  size_t depth(size_t elements) const { return round_up(units(elements), kernels_.depth); }
   static GemmRows beside(const Tensor& t) { return {t.data, t.stride}; }
   static Gemm into(const Tensor& c, uint32_t rows) {
     Gemm g;
@@ -106,12 +104,14 @@ class Avx512Products : public FcProducts {
 
 }  // namespace
 
-std::unique_ptr<FcProducts> make_avx512_products(const FcShape& shape, NetMemory& memory) {
+std::unique_ptr<FcProducts> make_avx512_products(const FcShape& shape, NetMemory& memory,
+                                                 bool amx) {
   const bool bf16 = shape.x.type == DType::kBf16;
   if (!(bf16 ? cpu_has_avx512_bf16() : cpu_has_avx512())) return nullptr;
   // Units of bf16 pairs are read as 4 aligned-enough bytes; odd slices are left to oneDNN.
   if (bf16 && (shape.x.stride % 2 != 0 || shape.dz.stride % 2 != 0)) return nullptr;
-  return std::make_unique<Avx512Products>(shape, memory);
+  const GemmKernels& wide = amx && cpu_has_amx_bf16() ? gemm_kernels_amx() : gemm_kernels_bf16();
+  return std::make_unique<Avx512Products>(shape, memory, bf16 ? wide : gemm_kernels_f32());
 }
 
 }  // namespace flux

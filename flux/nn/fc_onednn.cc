@@ -30,6 +30,14 @@ void zero_rows(const Tensor& t, uint32_t begin, uint32_t end) {
   for (uint32_t r = begin; r < end; ++r) std::memset(t.row(r), 0, t.width * dtype_size(t.type));
 }
 
+// Debian 12's oneDNN uses the tile registers of AMX without setting them up for some shapes, and
+// the process dies of an illegal instruction; so it may not use them.
+dnnl::engine cpu_engine() {
+  static const auto limited = dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);
+  (void)limited;  // only fails when something was computed before, and then it is set already
+  return {dnnl::engine::kind::cpu, 0};
+}
+
 // One matmul with its arguments bound.
 class Product {
  public:
@@ -63,7 +71,7 @@ class OnednnProducts : public FcProducts {
   OnednnProducts(const FcShape& shape, NetMemory& memory)
       : s_(shape),
         memory_(memory),
-        engine_(dnnl::engine::kind::cpu, 0),
+        engine_(cpu_engine()),
         stream_(engine_),
         weight_(memory.allocate(static_cast<size_t>(shape.x.width) * shape.y.width *
                                 dtype_size(shape.x.type))),

@@ -41,8 +41,9 @@ class FcProducts {
 };
 
 Result<std::unique_ptr<FcProducts>> make_onednn_products(const FcShape& shape, NetMemory& memory);
-// Null where the CPU lacks what it needs.
-std::unique_ptr<FcProducts> make_avx512_products(const FcShape& shape, NetMemory& memory);
+// Null where the CPU lacks what it needs. `amx`: bf16 in tile registers if it has those.
+std::unique_ptr<FcProducts> make_avx512_products(const FcShape& shape, NetMemory& memory,
+                                                 bool amx = true);
 // The best that this CPU has.
 Result<std::unique_ptr<FcProducts>> make_products(const FcShape& shape, NetMemory& memory);
 

@@ -10,7 +10,7 @@
 namespace flux {
 namespace {
 
-enum class Maker : unsigned char { kOnednn, kAvx512 };
+enum class Maker : unsigned char { kOnednn, kAvx512, kAmx };
 
 struct Case {
   Maker maker;
@@ -71,7 +71,8 @@ class Layer {
   static constexpr uint32_t kBatchMax = 37;
 
   std::unique_ptr<FcProducts> make() {
-    if (c_.maker == Maker::kAvx512) return make_avx512_products(shape_, memory_);
+    if (c_.maker != Maker::kOnednn)
+      return make_avx512_products(shape_, memory_, c_.maker == Maker::kAmx);
     auto products = make_onednn_products(shape_, memory_);
     EXPECT_TRUE(products.is_ok()) << products.status().message();
     return std::move(products).value();
@@ -175,13 +176,19 @@ TEST_P(FcProductsTest, AgreeWithPlainLoops) {
 }
 
 bool on_this_cpu(Maker maker, DType type) {
+  if (maker == Maker::kAmx) return type == DType::kBf16 && cpu_has_amx_bf16();
   if (type == DType::kBf16) return cpu_has_avx512_bf16();
   return maker == Maker::kOnednn || cpu_has_avx512();
 }
 
+const char* name_of(Maker maker) {
+  if (maker == Maker::kAmx) return "amx";
+  return maker == Maker::kAvx512 ? "avx512" : "onednn";
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const Maker maker : {Maker::kOnednn, Maker::kAvx512}) {
+  for (const Maker maker : {Maker::kOnednn, Maker::kAvx512, Maker::kAmx}) {
     for (const DType type : {DType::kF32, DType::kBf16}) {
       if (!on_this_cpu(maker, type)) continue;
       for (const uint32_t batch : {1U, 2U, 7U, 8U, 33U, 37U}) {
@@ -195,7 +202,7 @@ std::vector<Case> cases() {
       all.push_back({maker, type, 273, 400, 37, 260});
       all.push_back({maker, type, 64, 48, 37, 0});
       for (const uint32_t width : {9U, 33U, 273U})
-        if (maker == Maker::kAvx512)
+        if (maker != Maker::kOnednn)
           all.push_back({.maker = maker,
                          .type = type,
                          .in = width,
@@ -213,7 +220,7 @@ std::vector<Case> cases() {
 
 INSTANTIATE_TEST_SUITE_P(All, FcProductsTest, testing::ValuesIn(cases()), [](const auto& info) {
   const Case& c = info.param;
-  return fmt::format("{}_{}_{}x{}_b{}_n{}", c.maker == Maker::kAvx512 ? "avx512" : "onednn",
+  return fmt::format("{}_{}_{}x{}_b{}_n{}", name_of(c.maker),
                      c.type == DType::kBf16 ? "bf16" : "fp32", c.in, c.units, c.batch, info.index);
 });
 

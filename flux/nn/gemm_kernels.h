@@ -7,10 +7,11 @@
 // passes they need beside them reach 88 % (bench/net_bench.cc).
 //
 // Everything is counted in units of 4 bytes along k: one float, or two neighbours in bf16; so both
-// precisions share one source (gemm_tile.inc), compiled twice.
-// B lies in panels of 48 or 32 (at the end 16) columns, each [k][columns] units, zero-padded.
-// A packed lies in panels of 8 rows, each [k][8] units.
-// Pure functions over caller's memory, any thread; same inputs give the same bits.
+// precisions share one source (gemm_tile.inc), compiled twice. On CPUs with AMX bf16 is multiplied
+// in its tile registers (kernels_amx.cc). B lies in panels of 48 or 32 (at the end 16) columns, of
+// 32 for AMX, each [k][columns] units, zero-padded. A packed lies in panels of 8 rows, each [k][8]
+// units, or in the tiles of AMX. Pure functions over caller's memory, any thread; same inputs give
+// the same bits.
 #pragma once
 
 #include <cstddef>
@@ -55,10 +56,12 @@ struct GemmKernels {
                       uint32_t transposed_rows, void* transposed);
   // Packed A = the transpose of `rows` x m of the compute type; k runs along the rows.
   void (*pack_a)(const void* from, size_t stride, uint32_t rows, uint32_t m, void* to);
+  uint32_t depth = 1;  // packed matrices have k rounded up to this many units
 };
 
 // The caller asks base/cpu.h first.
 const GemmKernels& gemm_kernels_f32();
 const GemmKernels& gemm_kernels_bf16();
+const GemmKernels& gemm_kernels_amx();
 
 }  // namespace flux

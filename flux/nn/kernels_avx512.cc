@@ -53,7 +53,7 @@ inline void store_floats(float* to, __m512 value) {
 }  // namespace
 
 const GemmKernels& gemm_kernels_f32() {
-  static constexpr GemmKernels kKernels = {gemm, pack_b, pack_weight, pack_a};
+  static constexpr GemmKernels kKernels = {gemm, pack_b, pack_weight, pack_a, kDepth};
   return kKernels;
 }
 
