@@ -1,6 +1,7 @@
 // What one Net costs: thread CPU time per batch of the CTR-DNN, DeepFM and DCN-v2 (fp32, bf16) and
 // of a logistic regression, split by node, beside the raw GEMM peak of oneDNN on random data in the
-// same run. Usage: net_bench [batches] [threads]. The last line is JSON.
+// same run (of our own kernels where the CPU has AMX, which that oneDNN cannot use).
+// Usage: net_bench [batches] [threads]. The last line is JSON.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,9 +13,11 @@
 #include <dnnl.hpp>
 #include <omp.h>
 
+#include "flux/base/buffer.h"
 #include "flux/base/cpu.h"
 #include "flux/base/random.h"
 #include "flux/nn/finite.h"
+#include "flux/nn/gemm_kernels.h"
 #include "flux/nn/net.h"
 #include "flux/nn/operator.h"
 #include "flux/nn/reference.h"
@@ -31,12 +34,49 @@ double thread_ms() {
   return static_cast<double>(t.tv_sec) * 1e3 + 1e-6 * static_cast<double>(t.tv_nsec);
 }
 
-// Best of several rounds of a 1000x400x400 product, in GFLOP/s.
+constexpr int64_t kPeakM = 1000, kPeakN = 400, kPeakK = 400;
+
+// Best of several rounds of a product, in GFLOP/s.
+template <typename Run>
+double best_gflops(const Run& run) {
+  double best = 1e9;
+  for (int round = 0; round < 12; ++round) {
+    const double start = thread_ms();
+    for (int i = 0; i < 20; ++i) run();
+    best = std::min(best, (thread_ms() - start) / 20);
+  }
+  return 2e-6 * static_cast<double>(kPeakM * kPeakN * kPeakK) / best;
+}
+
+// In tile registers, nothing fused with it.
+double amx_peak() {
+  const auto random_values = [](int64_t rows, int64_t columns) {
+    Random random(1);
+    std::vector<float> out(static_cast<size_t>(rows * columns));
+    for (float& one : out) one = static_cast<float>(random.normal());
+    return out;
+  };
+  const GemmKernels& kernels = gemm_kernels_amx();
+  Buffer<char> a(kPeakM * kPeakK * 2), b(kPeakK * kPeakN * 4), c(kPeakM * kPeakN * 4);
+  const std::vector<float> left = random_values(kPeakM, kPeakK),
+                           right = random_values(kPeakK, kPeakN);
+  const Tensor rows{a.data(), kPeakK, kPeakK, DType::kBf16};
+  for (uint32_t i = 0; i < kPeakM; ++i) write_row(rows, i, left.data() + i * kPeakK, false);
+  kernels.pack_weight(right.data(), kPeakK, kPeakN, b.data(), 0, nullptr);
+  Gemm g;
+  g.m = kPeakM, g.n = kPeakN, g.k = kPeakK / 2;
+  g.a = a.data(), g.a_stride = kPeakK / 2;
+  g.b = b.data();
+  g.c = c.data(), g.c_stride = kPeakN;
+  return best_gflops([&] { kernels.gemm(g); });
+}
+
 double gemm_peak(DType type) {
+  if (type == DType::kBf16 && cpu_has_amx_bf16()) return amx_peak();
   using dnnl::memory;
   omp_set_num_threads(1);
   const auto t = type == DType::kF32 ? memory::data_type::f32 : memory::data_type::bf16;
-  const int64_t m = 1000, n = 400, k = 400;
+  constexpr int64_t m = kPeakM, n = kPeakN, k = kPeakK;
   dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   dnnl::stream stream(engine);
   const memory::desc a({m, k}, t, memory::format_tag::ab), b({k, n}, t, memory::format_tag::any),
@@ -53,14 +93,9 @@ double gemm_peak(DType type) {
     }
   }
   const dnnl::matmul product(pd);
-  double best = 1e9;
-  for (int round = 0; round < 12; ++round) {
-    const double start = thread_ms();
-    for (int i = 0; i < 20; ++i)
-      product.execute(stream, {{DNNL_ARG_SRC, ma}, {DNNL_ARG_WEIGHTS, mb}, {DNNL_ARG_DST, mc}});
-    best = std::min(best, (thread_ms() - start) / 20);
-  }
-  return 2e-6 * static_cast<double>(m * n * k) / best;
+  return best_gflops([&] {
+    product.execute(stream, {{DNNL_ARG_SRC, ma}, {DNNL_ARG_WEIGHTS, mb}, {DNNL_ARG_DST, mc}});
+  });
 }
 
 struct Cost {
@@ -174,11 +209,11 @@ int run(int batches, int threads) {
   std::map<std::string, double> figures;
   std::vector<Precision> precisions = {Precision::kFp32};
   if (cpu_has_avx512_bf16()) precisions.push_back(Precision::kBf16);
+  dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);  // as nn/fc_onednn.cc does
   for (const Precision precision : precisions) {
     const std::string name = precision_name(precision);
     const double peak = gemm_peak(precision == Precision::kFp32 ? DType::kF32 : DType::kBf16);
-    std::printf("oneDNN GEMM peak %s (random data, 1000x400x400): %.1f GFLOP/s\n", name.c_str(),
-                peak);
+    std::printf("GEMM peak %s (random data, 1000x400x400): %.1f GFLOP/s\n", name.c_str(), peak);
     const double ms = report("ctr_dnn", dnn, precision, batches, peak);
     const double many = side_by_side(dnn, precision, batches, threads);
     std::printf("  %d nets on %d threads: %.3f ms per batch and thread\n", threads, threads, many);
