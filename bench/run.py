@@ -284,6 +284,11 @@ class Bench:
             print(f"warning: {warning}", flush=True)
         if not self.machine.bf16:
             self.report.warnings.append("rows in bf16 left out: the CPU has no AVX512-BF16")
+        if self.machine.tiles_hidden:
+            self.report.warnings.append(
+                "PyTorch without AMX: this virtual machine hides CPUID's description of tiles, "
+                "without which oneDNN dies; flux uses them"
+            )
         self.cache.mkdir(parents=True, exist_ok=True)
         files = self.files() if parts & NEEDS_FLUX else None
         if files and "start" in parts:

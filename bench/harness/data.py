@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from harness import process
+from harness import machine, process
 from harness.errors import BenchError
 from harness.flux import Files, Flux
 
@@ -19,7 +19,10 @@ PADDLE_PARTS = 4  # files; each of its threads takes whole ones
 
 
 def peer_env() -> dict[str, str]:
-    return {"PYTHONPATH": str(BENCH), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {"PYTHONPATH": str(BENCH), "PYTHONDONTWRITEBYTECODE": "1"}
+    if machine.describe().tiles_hidden:
+        env["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_FP16"  # all but AMX
+    return env
 
 
 def generated(flux: Flux, cache: Path, examples: int, test_examples: int, threads: int) -> Files:

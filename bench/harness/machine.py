@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BUSY_FIELDS = (0, 1, 2, 5, 6, 7)  # user, nice, system, irq, softirq, steal of /proc/stat
+AMX_LEAF = 0x1D  # of CPUID: what tiles there are
 QUIET_CORES = 0.10  # of one core used by others, above which a figure is marked
 
 
@@ -19,16 +20,21 @@ class Machine:
     cores: int
     memory_gib: float
     bf16: bool  # the CPU has AVX512-BF16
+    amx: bool = False
+    # A virtual machine has AMX but hides CPUID's description of it: oneDNN, and with it PyTorch,
+    # dies of an illegal instruction unless it is told to do without.
+    tiles_hidden: bool = False
 
 
-def parse_cpuinfo(text: str) -> tuple[str, frozenset[str]]:
-    """Model name and flags of the first CPU of a /proc/cpuinfo."""
+def parse_cpuinfo(text: str) -> tuple[str, frozenset[str], int]:
+    """Model name, flags and last leaf of CPUID of the first CPU of a /proc/cpuinfo."""
     fields: dict[str, str] = {}
     for line in text.splitlines():
         name, found, value = line.partition(":")
         if found:
             fields.setdefault(name.strip(), value.strip())
-    return fields.get("model name", "unknown CPU"), frozenset(fields.get("flags", "").split())
+    flags = frozenset(fields.get("flags", "").split())
+    return fields.get("model name", "unknown CPU"), flags, int(fields.get("cpuid level", "0"))
 
 
 def parse_meminfo_gib(text: str) -> float:
@@ -39,12 +45,14 @@ def parse_meminfo_gib(text: str) -> float:
 
 
 def describe() -> Machine:
-    cpu, flags = parse_cpuinfo(Path("/proc/cpuinfo").read_text())
+    cpu, flags, leaves = parse_cpuinfo(Path("/proc/cpuinfo").read_text())
     return Machine(
         cpu=cpu,
         cores=len(os.sched_getaffinity(0)),
         memory_gib=parse_meminfo_gib(Path("/proc/meminfo").read_text()),
         bf16="avx512_bf16" in flags,
+        amx="amx_bf16" in flags,
+        tiles_hidden="amx_bf16" in flags and leaves < AMX_LEAF,
     )
 
 

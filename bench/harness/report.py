@@ -152,9 +152,11 @@ def _micro(report: Report) -> list[str]:
 def render(report: Report) -> str:
     machine = report.machine
     bf16 = "with" if machine.bf16 else "without"
+    amx = " and AMX" if machine.amx else ""
     text = [
         f"# Benchmark of {report.date}",
-        f"{machine.cpu}, {machine.cores} cores ({bf16} AVX512-BF16), {machine.memory_gib} GiB. "
+        f"{machine.cpu}, {machine.cores} cores ({bf16} AVX512-BF16{amx}), "
+        f"{machine.memory_gib} GiB. "
         f"{report.examples:,} examples to train on, {report.test_examples:,} to test on; "
         f"{report.repeat} runs per row, interleaved; dense values: {report.transform}. "
         + ", ".join(f"{name} {version}" for name, version in sorted(report.versions.items())),

@@ -30,8 +30,9 @@ void zero_rows(const Tensor& t, uint32_t begin, uint32_t end) {
   for (uint32_t r = begin; r < end; ++r) std::memset(t.row(r), 0, t.width * dtype_size(t.type));
 }
 
-// Debian 12's oneDNN uses the tile registers of AMX without setting them up for some shapes, and
-// the process dies of an illegal instruction; so it may not use them.
+// oneDNN takes the shapes of AMX's tiles from CPUID; where a virtual machine has AMX but hides that
+// description, it sets up none and the process dies of an illegal instruction. So it may not use
+// them; what is fast of AMX is in kernels_amx.cc.
 dnnl::engine cpu_engine() {
   static const auto limited = dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);
   (void)limited;  // only fails when something was computed before, and then it is set already

@@ -78,9 +78,13 @@ class FirstLine(unittest.TestCase):
 
 class System(unittest.TestCase):
     def test_cpuinfo_and_meminfo(self) -> None:
-        text = "model name\t: Some CPU\nflags\t\t: fpu avx512_bf16\n\nmodel name\t: Other\n"
-        name, flags = machine.parse_cpuinfo(text)
+        text = (
+            "model name\t: Some CPU\ncpuid level\t: 28\nflags\t\t: fpu avx512_bf16\n\n"
+            "model name\t: Other\ncpuid level\t: 29\n"
+        )
+        name, flags, leaves = machine.parse_cpuinfo(text)
         self.assertEqual(name, "Some CPU")
+        self.assertEqual(leaves, 28)
         self.assertIn("avx512_bf16", flags)
         self.assertEqual(machine.parse_meminfo_gib("MemTotal:  2097152 kB\n"), 2.0)
 
