@@ -13,6 +13,8 @@
 namespace flux::parquet_plugin {
 namespace {
 
+constexpr int64_t kAtOnceBytes = 1 << 20;  // a column of a row group that is read in one go
+
 using ::arrow::Buffer;
 using ::parquet::DataPageV1;
 using ::parquet::DataPageV2;
@@ -158,6 +160,7 @@ std::shared_ptr<::parquet::ColumnReader> open_column(
   const int64_t bytes = column->total_compressed_size();
   if (begin < 0 || bytes < 0 || begin > size || bytes > size - begin)
     throw ParquetException("a column lies outside of the file");
+  if (bytes <= kAtOnceBytes) properties.disable_buffered_stream();
   const ::parquet::ColumnDescriptor* descr = group->metadata()->schema()->Column(leaf);
   auto packed = PageReader::Open(properties.GetStream(source, begin, bytes), column->num_values(),
                                  ::parquet::Compression::UNCOMPRESSED, properties, *descr);

@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include <immintrin.h>
+
 #include "flux/base/hash.h"
 #include "flux/data/features/feature.h"
 
@@ -39,6 +41,30 @@ uint32_t end_of(const Values& column, uint32_t row) {
 template <typename T>
 void make_room(size_t size, std::vector<T>* out) {
   if (out->size() < size) out->resize(size);
+}
+
+// The keys of four slots, one each, in the rows from `from` to `to`: columns become rows of
+// `width`.
+void turn_four(const Values* const* slots, uint32_t from, uint32_t to, size_t width,
+               uint64_t* out) {
+  uint32_t row = from;
+  for (; row + 4 <= to; row += 4) {
+    __m256i column[4];
+    for (size_t s = 0; s < 4; ++s)
+      column[s] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(slots[s]->keys + row));
+    const __m256i even01 = _mm256_unpacklo_epi64(column[0], column[1]);
+    const __m256i odd01 = _mm256_unpackhi_epi64(column[0], column[1]);
+    const __m256i even23 = _mm256_unpacklo_epi64(column[2], column[3]);
+    const __m256i odd23 = _mm256_unpackhi_epi64(column[2], column[3]);
+    const __m256i turned[4] = {_mm256_permute2x128_si256(even01, even23, 0x20),
+                               _mm256_permute2x128_si256(odd01, odd23, 0x20),
+                               _mm256_permute2x128_si256(even01, even23, 0x31),
+                               _mm256_permute2x128_si256(odd01, odd23, 0x31)};
+    for (size_t r = 0; r < 4; ++r)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + (row + r) * width), turned[r]);
+  }
+  for (; row < to; ++row)
+    for (size_t s = 0; s < 4; ++s) out[row * width + s] = slots[s]->keys[row];
 }
 
 void copy_keys(const Values& slot, uint64_t space, bool raw, uint32_t from, uint32_t to,
@@ -124,7 +150,10 @@ void RowFiller::add_one_key_each(uint32_t rows) {
   uint64_t* const first = out_->keys.data() + keys_;
   for (uint32_t from = 0; from < rows; from += kTile) {
     const uint32_t to = std::min(rows, from + kTile);
-    for (size_t s = 0; s < width; ++s) {
+    size_t s = 0;
+    if (reading_.raw_keys)
+      for (; s + 4 <= width; s += 4) turn_four(slots_.data() + s, from, to, width, first + s);
+    for (; s < width; ++s) {
       const uint64_t* keys = slots_[s]->keys;
       uint64_t* at = first + s;
       const uint64_t space = reading_.spaces[s];

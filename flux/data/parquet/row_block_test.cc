@@ -18,10 +18,17 @@ using parquet_plugin::Values;
 template <typename T>
 using Lists = std::vector<std::vector<T>>;
 
+constexpr size_t kSlots = 6;   // four of which are turned at once
+constexpr size_t kValued = 1;  // the slot whose keys may have values
+
 struct Columns {
-  Lists<float> label, dense, weight, values_b;
-  Lists<uint64_t> a, b, sid;
+  Lists<float> label, dense, weight, values;
+  Lists<uint64_t> sid, slots[kSlots];
 };
+
+std::string slot_name(size_t slot) {
+  return std::string(1, static_cast<char>('a' + slot));
+}
 
 // The rows `from` to `to` of a column, as a cursor has them; null `ends` where each has one.
 template <typename T>
@@ -51,17 +58,18 @@ class RowFillerTest : public ::testing::Test {
   RowFillerTest() {
     options_.labels = {"label"};
     options_.dense = {"dense"};
-    options_.slots.resize(2);
-    options_.slots[0].name = "a";
-    options_.slots[1].name = "b";
+    options_.slots.resize(kSlots);
+    map_.values.assign(kSlots, ColumnMap::kNone);
+    for (uint32_t slot = 0; slot < kSlots; ++slot) {
+      options_.slots[slot].name = slot_name(slot);
+      map_.slots.push_back(5 + slot);
+    }
     options_.weights = true;
     options_.group = "sid";
     map_.labels = {0};
     map_.dense = {1};
     map_.weight = 2;
-    map_.slots = {3, 4};
-    map_.values = {ColumnMap::kNone, ColumnMap::kNone};
-    map_.group = 5;
+    map_.group = 3;
   }
 
   // Fills `out` from all rows, `step` at a time.
@@ -72,11 +80,14 @@ class RowFillerTest : public ::testing::Test {
     for (uint32_t from = 0; from < rows; from += step) {
       const uint32_t to = std::min(rows, from + step);
       const Flat label(c.label, from, to), dense(c.dense, from, to), weight(c.weight, from, to),
-          values_b(c.values_b, from, to);
-      const Flat a(c.a, from, to), b(c.b, from, to), sid(c.sid, from, to);
-      const Values all[] = {label.values(), dense.values(), weight.values(),  a.values(),
-                            b.values(),     sid.values(),   values_b.values()};
-      FLUX_RETURN_IF_ERROR(filler.add(all, "f.parquet", from, to - from));
+          values(c.values, from, to);
+      const Flat sid(c.sid, from, to);
+      std::vector<Flat<uint64_t>> slots;
+      for (const auto& lists : c.slots) slots.emplace_back(lists, from, to);
+      std::vector<Values> all = {label.values(), dense.values(), weight.values(), sid.values(),
+                                 values.values()};
+      for (const auto& slot : slots) all.push_back(slot.values());
+      FLUX_RETURN_IF_ERROR(filler.add(all.data(), "f.parquet", from, to - from));
     }
     filler.finish();
     return Status::ok();
@@ -99,20 +110,22 @@ void RowFillerTest::expect_equal(const Columns& c, const Batch& got) const {
     want.dense_values.push_back(c.dense[row].empty() ? 0 : c.dense[row][0]);
     want.weights.push_back(c.weight[row].empty() ? 1 : c.weight[row][0]);
     want.groups.push_back(c.sid[row].empty() ? 0 : c.sid[row][0]);
-    for (const auto& [name, slot] : {std::pair{"a", &c.a}, {"b", &c.b}}) {
-      for (const uint64_t key : (*slot)[row])
-        want.keys.push_back(options_.raw_keys ? key : hash_pair(key_space(name, ""), key));
+    for (size_t slot = 0; slot < kSlots; ++slot) {
+      const std::vector<uint64_t>& keys = c.slots[slot][row];
+      for (const uint64_t key : keys)
+        want.keys.push_back(options_.raw_keys ? key
+                                              : hash_pair(key_space(slot_name(slot), ""), key));
       want.begin.push_back(static_cast<uint32_t>(want.keys.size()));
-      one_each = one_each && (*slot)[row].size() == 1;
-    }
-    if (options_.slots[1].values) {
-      want.values.insert(want.values.end(), c.a[row].size(), 1.0F);
-      want.values.insert(want.values.end(), c.values_b[row].begin(), c.values_b[row].end());
+      one_each = one_each && keys.size() == 1;
+      if (!options_.slots[kValued].values) continue;
+      const std::vector<float> ones(keys.size(), 1.0F);
+      const std::vector<float>& values = slot == kValued ? c.values[row] : ones;
+      want.values.insert(want.values.end(), values.begin(), values.end());
     }
   }
   if (one_each && want.values.empty()) want.begin.clear();
   EXPECT_EQ(got.size, rows);
-  EXPECT_EQ(got.slots, 2U);
+  EXPECT_EQ(got.slots, kSlots);
   EXPECT_EQ(got.keys, want.keys);
   EXPECT_EQ(got.begin, want.begin);
   EXPECT_EQ(got.values, want.values);
@@ -142,9 +155,8 @@ Columns random_columns(uint32_t rows, uint32_t gaps, std::mt19937* random) {
     const auto count = [&](uint32_t most) { return row < gaps ? 1 : (*random)() % (most + 1); };
     for (auto* column : {&c.label, &c.dense, &c.weight}) column->push_back(numbers(count(1)));
     c.sid.push_back(keys(count(1)));
-    c.a.push_back(keys(count(3)));
-    c.b.push_back(keys(count(2)));
-    c.values_b.push_back(numbers(c.b.back().size()));
+    for (auto& slot : c.slots) slot.push_back(keys(count(3)));
+    c.values.push_back(numbers(c.slots[kValued].back().size()));
   }
   return c;
 }
@@ -156,8 +168,8 @@ TEST_F(RowFillerTest, EqualsThePlainLayout) {
     const uint32_t rows = 1 + random() % 300;
     const uint32_t gaps = round % 3 == 0 ? rows : random() % rows;
     options_.raw_keys = round % 2 == 0;
-    options_.slots[1].values = round % 5 == 0;
-    map_.values[1] = options_.slots[1].values ? 6 : ColumnMap::kNone;
+    options_.slots[kValued].values = round % 5 == 0;
+    map_.values[kValued] = options_.slots[kValued].values ? 4 : ColumnMap::kNone;
     const Columns columns = random_columns(rows, gaps, &random);
     const Status filled = fill(columns, 1 + random() % 150, &out);
     ASSERT_TRUE(filled.is_ok()) << filled.message();
@@ -167,11 +179,11 @@ TEST_F(RowFillerTest, EqualsThePlainLayout) {
 }
 
 TEST_F(RowFillerTest, ValuesThatAreNotAsManyAsKeysAreNamed) {
-  options_.slots[1].values = true;
-  map_.values[1] = 6;
+  options_.slots[kValued].values = true;
+  map_.values[kValued] = 4;
   std::mt19937 random(8);
   Columns columns = random_columns(10, 10, &random);
-  columns.values_b[7].push_back(1);
+  columns.values[7].push_back(1);
   Batch out;
   const Status filled = fill(columns, 3, &out);
   EXPECT_EQ(filled.code(), Code::kInvalid);

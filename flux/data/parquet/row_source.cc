@@ -68,11 +68,36 @@ Result<RowSource::Rows> RowSource::read_kept(uint64_t first, uint32_t rows) {
   return next(cursor_.get(), rows);
 }
 
-Result<std::shared_ptr<const Batch>> RowSource::read(uint64_t first, uint32_t rows) {
-  if (!kept_) {
-    FLUX_ASSIGN_OR_RETURN(const auto cursor, ParquetCursor::start(file_, map_.wanted, first));
-    return next(cursor.get(), rows);
+std::unique_ptr<ParquetCursor> RowSource::take_idle(uint64_t row) {
+  const std::lock_guard lock(mutex_);
+  const auto at = std::find_if(idle_.begin(), idle_.end(),
+                               [row](const auto& cursor) { return cursor->row() == row; });
+  if (at == idle_.end()) return nullptr;
+  std::unique_ptr<ParquetCursor> out = std::move(*at);
+  idle_.erase(at);
+  return out;
+}
+
+void RowSource::put_idle(std::unique_ptr<ParquetCursor> cursor) {
+  if (cursor->row() >= file_->rows()) return;
+  const std::lock_guard lock(mutex_);
+  if (idle_.size() >= kIdleMax) idle_.erase(idle_.begin());
+  idle_.push_back(std::move(cursor));
+}
+
+// Goes on where another block ended, if a cursor stands there; else from the row group's begin.
+Result<RowSource::Rows> RowSource::read_anywhere(uint64_t first, uint32_t rows) {
+  std::unique_ptr<ParquetCursor> cursor = take_idle(first);
+  if (cursor == nullptr) {
+    FLUX_ASSIGN_OR_RETURN(cursor, ParquetCursor::start(file_, map_.wanted, first));
   }
+  auto out = next(cursor.get(), rows);
+  if (out.is_ok()) put_idle(std::move(cursor));
+  return out;
+}
+
+Result<std::shared_ptr<const Batch>> RowSource::read(uint64_t first, uint32_t rows) {
+  if (!kept_) return read_anywhere(first, rows);
   const std::lock_guard lock(mutex_);
   if (const auto at = passed_.find(first); at != passed_.end() && at->second->size == rows) {
     Rows out = at->second;

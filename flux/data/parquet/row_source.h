@@ -1,7 +1,8 @@
 // RowSource: the rows of one Parquet file from any place, as batches in the order of the file.
 //
-// A file whose row groups are small is read from the begin of the nearest; others by a cursor that
-// stays open, with the blocks that it passed over kept for those who come a little late.
+// A file whose row groups are small is read from the begin of the nearest, or on from where a block
+// before ended; others by a cursor that stays open, with the blocks that it passed over kept for
+// those who come a little late.
 // Threads: any; reads through the kept cursor wait for each other. Failure: as ParquetFile.
 #pragma once
 
@@ -43,6 +44,9 @@ class RowSource {
   using Rows = std::shared_ptr<const Batch>;
   Result<Rows> next(ParquetCursor* cursor, uint32_t rows) const;
   Result<Rows> read_kept(uint64_t first, uint32_t rows);
+  Result<Rows> read_anywhere(uint64_t first, uint32_t rows);
+  std::unique_ptr<ParquetCursor> take_idle(uint64_t row);
+  void put_idle(std::unique_ptr<ParquetCursor> cursor);
 
   const std::shared_ptr<const ParquetFile> file_;
   const ColumnMap map_;
@@ -51,9 +55,11 @@ class RowSource {
   const uint32_t rows_at_once_;  // from columns to rows
   const bool kept_;
   const std::shared_ptr<BatchPool> memory_ = std::make_shared<BatchPool>();
+  static constexpr size_t kIdleMax = 4;
   std::mutex mutex_;
-  std::unique_ptr<ParquetCursor> cursor_;  // under mutex_, as the rest
-  std::map<uint64_t, Rows> passed_;        // by first row
+  std::vector<std::unique_ptr<ParquetCursor>> idle_;  // under mutex_, as the rest; oldest first
+  std::unique_ptr<ParquetCursor> cursor_;
+  std::map<uint64_t, Rows> passed_;  // by first row
   uint64_t passed_rows_ = 0;
 };
 
