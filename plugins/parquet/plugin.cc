@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <arrow/io/file.h>
+#include <arrow/memory_pool.h>
 #include <arrow/util/key_value_metadata.h>
 #include <parquet/exception.h>
 #include <parquet/file_reader.h>
@@ -54,7 +55,8 @@ T guarded(char* error, T failed, const Work& work) {
 }
 
 ::parquet::ReaderProperties properties() {
-  ::parquet::ReaderProperties out = ::parquet::default_reader_properties();
+  // malloc keeps what pages leave; Arrow's own pool gives it back, to be cleared again.
+  ::parquet::ReaderProperties out(::arrow::system_memory_pool());
   out.set_page_checksum_verification(true);
   out.enable_buffered_stream();  // not a whole column of a row group at once
   return out;
