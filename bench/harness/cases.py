@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,30 @@ def last_json(output: str) -> dict[str, object]:
     if not isinstance(result, dict):
         raise BenchError(f"no result line in the output: {lines[-1] if lines else '(empty)'}")
     return result
+
+
+@dataclass(frozen=True)
+class PeerCommands:
+    """Of a peer that trains, predicts and is judged by a program each."""
+
+    train: list[str]
+    predict: list[str]
+    judge: list[str]  # ends with a line that has its AUC
+    env: Mapping[str, str] | None = None  # of the peer's own two
+
+    def measure(self, examples: int, threads: int) -> Sample:
+        """Training only is timed."""
+        outcome = process.run(self.train, cores=threads, env=self.env)
+        tested = process.run(self.predict, cores=threads, env=self.env)
+        judged = process.run(self.judge, env=data.peer_env())
+        return Sample(
+            examples_per_s=examples / outcome.wall_s,
+            wall_s=outcome.wall_s,
+            peak_rss_bytes=outcome.peak_rss_bytes,
+            others_cores=outcome.others_cores,
+            auc=float(str(last_json(judged.output)["auc"])),
+            extra={"test_wall_s": round(tested.wall_s, 3), "cpu_s": round(outcome.cpu_s, 2)},
+        )
 
 
 @dataclass(frozen=True)
@@ -83,25 +107,21 @@ class VwPeer:
         return VwPeer(python, files, train, test, cache)
 
     def measure(self, threads: int, _round: int) -> Sample:
-        """Training only is timed, from its own text format, without its cache."""
+        """From its own text format, without its cache."""
         model, predictions = self.scratch / "vw.model", self.scratch / "vw.predictions"
         vw = [str(self.python), "-m", "vowpalwabbit", "--quiet"]
         learn = [*vw, "-d", str(self.train), "--loss_function", "logistic", "-b", str(VW_BITS)]
-        outcome = process.run([*learn, "-f", str(model)], cores=threads)
         score = [*vw, "-d", str(self.test), "-t", "-i", str(model), "--link", "logistic"]
-        tested = process.run([*score, "-p", str(predictions)], cores=threads)
         auc = [str(self.python), "-m", "peers.vw_text", "auc", "--text", str(self.files.test)]
-        scored = process.run([*auc, "--predictions", str(predictions)], env=data.peer_env())
+        commands = PeerCommands(
+            [*learn, "-f", str(model)],
+            [*score, "-p", str(predictions)],
+            [*auc, "--predictions", str(predictions)],
+        )
+        sample = commands.measure(self.files.examples, threads)
         for path in (model, predictions):
             path.unlink()
-        return Sample(
-            examples_per_s=self.files.examples / outcome.wall_s,
-            wall_s=outcome.wall_s,
-            peak_rss_bytes=outcome.peak_rss_bytes,
-            others_cores=outcome.others_cores,
-            auc=float(str(last_json(scored.output)["auc"])),
-            extra={"test_wall_s": round(tested.wall_s, 3), "cpu_s": round(outcome.cpu_s, 2)},
-        )
+        return sample
 
 
 def flux_ctr(flux: Flux, files: Files, threads: int, precision: str, _round: int) -> Sample:

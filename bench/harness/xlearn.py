@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from harness import data, process, setup
-from harness.cases import flux_whole, last_json
+from harness import data, setup
+from harness.cases import PeerCommands, flux_whole
 from harness.flux import Files, Flux
 from harness.rows import Case, Row, Sample
 
@@ -69,7 +69,7 @@ class XlearnPeer:
         return XlearnPeer(programs, files, folder, cache)
 
     def measure(self, threads: int, _round: int) -> Sample:
-        """Training only is timed, from text: its binary copies of the text are removed."""
+        """From text: its binary copies of the text are removed."""
         for stale in self.folder.glob("*.bin"):
             stale.unlink()
         model, predictions = self.scratch / "xlearn.model", self.scratch / "xlearn.predictions"
@@ -78,23 +78,15 @@ class XlearnPeer:
         learn = [str(self.programs / PROGRAMS[0]), train]
         learn += ["-s", "1", "-k", str(K), "-e", "1", "--dis-es", "-r", str(LEARNING_RATE)]
         learn += ["-nthread", str(threads), "-m", str(model), "-l", log, "--quiet"]
-        outcome = process.run(learn, cores=threads, env=ENV)
         test = str(self.folder / f"{self.files.test.stem}.svm")
         score = [str(self.programs / PROGRAMS[1]), test, str(model), "-o", str(predictions)]
         score += ["--sigmoid", "-nthread", str(threads), "-l", log]
-        tested = process.run(score, cores=threads, env=ENV)
         auc = [sys.executable, "-m", "peers.libsvm_text", "auc", "--text", str(self.files.test)]
-        scored = process.run([*auc, "--predictions", str(predictions)], env=data.peer_env())
+        commands = PeerCommands(learn, score, [*auc, "--predictions", str(predictions)], ENV)
+        sample = commands.measure(self.files.examples, threads)
         for path in (model, predictions, *self.scratch.glob("xlearn.log*")):
             path.unlink()
-        return Sample(
-            examples_per_s=self.files.examples / outcome.wall_s,
-            wall_s=outcome.wall_s,
-            peak_rss_bytes=outcome.peak_rss_bytes,
-            others_cores=outcome.others_cores,
-            auc=float(str(last_json(scored.output)["auc"])),
-            extra={"test_wall_s": round(tested.wall_s, 3), "cpu_s": round(outcome.cpu_s, 2)},
-        )
+        return sample
 
 
 def fm_cases(flux: Flux | None, peer: XlearnPeer, files: Files, threads: int) -> list[Case]:

@@ -5,6 +5,7 @@
 #include "flux/base/text.h"
 #include "flux/data/blocks/record_schema.h"
 #include "flux/data/format.h"
+#include "flux/data/frozen_vocabulary.h"
 #include "flux/data/options.h"
 #include "flux/data/sources/text_file.h"
 #include "flux/data/text/csv.h"
@@ -61,6 +62,10 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
   now.batch_size = options.batch_size;
   now.shuffle_seed = shuffle_seed_of(options);
   for (DataFile& file : now.files) {
+    if (is_frozen_vocabulary(options, file)) {
+      FLUX_ASSIGN_OR_RETURN(file, vocabulary_now(options, file));
+      continue;
+    }
     FLUX_ASSIGN_OR_RETURN(const ReadFile opened, ReadFile::open(file.path));
     const auto modified_ns = static_cast<uint64_t>(opened.modified_ns());
     if (opened.size() != file.bytes || modified_ns == file.modified_ns) {

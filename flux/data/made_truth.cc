@@ -24,7 +24,8 @@ constexpr std::array<Kind, 7> kKinds = {{
      field_pairs_truth},
     {"fields", "8 slots whose hidden vectors meet in pairs (FM, DeepFM)", fields_truth},
     {"sequence", "an item, and a history of items whose categories decide (DIN)", sequence_truth},
-    {"tasks", "two labels that want different things of 6 slots (MMoE, PLE)", tasks_truth},
+    {"tasks", "two labels for which 3 slots choose among hidden sums of 3 others (MMoE, PLE)",
+     tasks_truth},
     {"towers", "users and items liked by the product of hidden vectors (DSSM)", towers_truth},
 }};
 

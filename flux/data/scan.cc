@@ -14,6 +14,7 @@
 #include "flux/data/criteo.h"
 #include "flux/data/dataset.h"
 #include "flux/data/format.h"
+#include "flux/data/frozen_vocabulary.h"
 #include "flux/data/lines.h"
 #include "flux/data/options.h"
 #include "flux/data/sources/batch_hash.h"
@@ -108,13 +109,18 @@ struct FileScan {
   }
 };
 
-Result<FileScan> open_file(const std::string& path, const PipeOptions& pipe) {
-  // Geometry is kept as JSON, which holds no other strings.
+// Geometry is kept as JSON, which holds no other strings.
+Status check_path(const std::string& path) {
   if (!nlohmann::json::accept(
           nlohmann::json(path).dump(-1, ' ', false, nlohmann::json::error_handler_t::ignore)) ||
       nlohmann::json::parse(nlohmann::json(path).dump(
           -1, ' ', false, nlohmann::json::error_handler_t::ignore)) != path)
     return invalid("{}: the path is not valid UTF-8; rename the file", path);
+  return Status::ok();
+}
+
+Result<FileScan> open_file(const std::string& path, const PipeOptions& pipe) {
+  FLUX_RETURN_IF_ERROR(check_path(path));
   FLUX_ASSIGN_OR_RETURN(ReadFile file, ReadFile::open(path));
   FileScan scan(std::move(file));
   if (!pipe.command.empty()) {
@@ -326,6 +332,7 @@ Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOpt
     return g;
   }
   FLUX_RETURN_IF_ERROR(with_csv_header(files, options).status());
+  FLUX_RETURN_IF_ERROR(check_path(options.vocabulary));
   std::vector<FileScan> scans;
   for (const std::string& path : files) {
     FLUX_ASSIGN_OR_RETURN(FileScan scan, open_file(path, options.pipe));
@@ -343,6 +350,7 @@ Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOpt
   g.shuffle_seed = shuffle_seed_of(options);
   for (uint32_t i = 0; i < scans.size(); ++i)
     FLUX_RETURN_IF_ERROR(cut_file(scans[i], i, per_block, threads, &g));
+  FLUX_RETURN_IF_ERROR(freeze_vocabulary(options, &g));
   number_lines(&g);
   return g;
 }

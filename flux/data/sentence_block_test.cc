@@ -139,9 +139,38 @@ TEST(Sentences, AMissingVocabularyIsNamed) {
   const std::string path = folder.write("t.txt", "a b\n");
   const DataOptions options = options_for(folder.path("none.txt"), 0, 1);
   const auto geometry = Dataset::scan({{path}}, options, 1);
-  ASSERT_TRUE(geometry.is_ok());
-  const auto data = Dataset::open(geometry.value(), options);
-  EXPECT_NE(std::string::npos, data.status().message().find("none.txt"));
+  EXPECT_EQ(geometry.status().code(), Code::kNotFound);
+  EXPECT_NE(std::string::npos, geometry.status().message().find("none.txt"));
+}
+
+TEST(Sentences, AnOpenPassKeepsItsVocabulary) {
+  const TestDirectory folder;
+  const std::string text = folder.write("t.txt", "a b\nb\n");
+  const std::string vocabulary = folder.write("v.txt", "a 1\nb 2\n");
+  DataOptions options = options_for(vocabulary, 0, 1);
+  const auto cut = Dataset::scan({{text}}, options, 1);
+  ASSERT_TRUE(cut.is_ok()) << cut.status().message();
+  EXPECT_EQ(cut.value().records(), 2U);
+  // As a resume finds it.
+  const auto frozen = Geometry::from_json(cut.value().to_json());
+  ASSERT_TRUE(frozen.is_ok()) << frozen.status().message();
+  const auto problem = [&] { return Dataset::open(frozen.value(), options).status(); };
+  EXPECT_TRUE(problem().is_ok()) << problem().message();
+
+  folder.write("v.txt", "a 2\nb 1\n");  // other counts: other draws
+  EXPECT_EQ(problem().code(), Code::kStale);
+  EXPECT_NE(std::string::npos, problem().message().find(vocabulary + ": its content has changed"));
+  EXPECT_NE(std::string::npos, problem().message().find("put it back until the pass is closed"));
+  folder.write("v.txt", "a 1\nb 2\nc 3\n");
+  EXPECT_NE(std::string::npos, problem().message().find(vocabulary + ": 12 bytes, was 8"));
+  folder.write("v.txt", "a 1\nb 2\n");  // the same text, written later
+  EXPECT_TRUE(problem().is_ok()) << problem().message();
+
+  options.vocabulary = folder.write("same.txt", "a 1\nb 2\n");
+  EXPECT_TRUE(problem().is_ok()) << problem().message();
+  options.vocabulary = folder.write("other.txt", "a 1\nz 2\n");
+  EXPECT_NE(std::string::npos, problem().message().find(options.vocabulary + ", was " + vocabulary))
+      << problem().message();
 }
 
 }  // namespace

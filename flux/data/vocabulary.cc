@@ -16,7 +16,6 @@
 namespace flux {
 namespace {
 
-constexpr uint64_t kFileBytesMax = 1ULL << 32;  // of a vocabulary
 constexpr size_t kChunkBytes = 1 << 20;
 constexpr size_t kWordBytesMax = 1 << 16;
 
@@ -106,7 +105,7 @@ VocabularyLine read_line(std::string_view line) {
 }  // namespace
 
 Result<Vocabulary> Vocabulary::load(const std::string& path) {
-  FLUX_ASSIGN_OR_RETURN(const std::string text, read_whole_file(path, kFileBytesMax));
+  FLUX_ASSIGN_OR_RETURN(const std::string text, read_whole_file(path, kVocabularyBytesMax));
   Vocabulary out;
   std::unordered_set<uint64_t> seen;
   std::string_view rest = text;

@@ -26,6 +26,8 @@ inline bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
+constexpr uint64_t kVocabularyBytesMax = 1ULL << 32;  // of its file
+
 struct Vocabulary {
   std::vector<std::string> words;
   std::vector<uint64_t> counts;  // of each, at least 1

@@ -27,6 +27,28 @@ std::vector<float> numbers(std::istringstream& line) {
   return values;
 }
 
+// Takes a line about keys and their rows; false for a word it does not know.
+bool read_keys(const std::string& word, std::istringstream& line, OperatorRun::Keys* keys) {
+  if (word == "slots") {
+    line >> keys->slots;
+  } else if (word == "table") {
+    line >> keys->dim;
+    keys->rows = numbers(line);
+  } else if (word == "counts") {
+    keys->begin = {0};
+    for (uint32_t count = 0; line >> count;) keys->begin.push_back(keys->begin.back() + count);
+  } else if (word == "keys") {
+    for (uint32_t row = 0; line >> row;) keys->index.push_back(row);
+  } else if (word == "values") {
+    keys->values = numbers(line);
+  } else if (word == "noise") {
+    line >> keys->noise;
+  } else {
+    return false;
+  }
+  return true;
+}
+
 AttrValue attribute(const std::string& type, const std::string& value) {
   if (type == "int") return static_cast<int64_t>(std::stoll(value));
   if (type == "float") return std::stod(value);
@@ -69,7 +91,7 @@ bool read_line(const std::string& word, std::istringstream& line, Case* test) {
     want.values = numbers(line);
     test->wants.push_back(std::move(want));
   } else {
-    return false;
+    return read_keys(word, line, &run.keys);
   }
   return true;
 }
@@ -78,6 +100,7 @@ std::vector<float> got(const OperatorResult& result, const std::string& what) {
   if (what == "output") return result.output;
   if (what == "loss") return {static_cast<float>(result.loss)};
   if (what == "parameters") return result.parameter_gradient;
+  if (what == "table") return result.row_gradient;
   const auto index = static_cast<size_t>(std::stoul(what.substr(what.find(' '))));
   return index < result.gradients.size() ? result.gradients[index] : std::vector<float>{};
 }

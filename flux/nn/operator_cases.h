@@ -7,8 +7,10 @@
 //   op <operator>          batch <n>
 //   attr <name> <int|float|bool|text|texts> <value>      (texts: with commas)
 //   input <length> <dim> <numbers>
+//   slots <n>              table <dim> <rows>      counts <keys of each slot of each example>
+//   keys <row of each>     values <of each key>    noise <n>      (nn/operator_run.h: Keys)
 //   label <numbers>        weight <numbers>        parameters <numbers>        gradient <numbers>
-//   want output|loss|parameters <numbers>          want input <i> <numbers>
+//   want output|loss|parameters|table <numbers>          want input <i> <numbers>
 //   end
 // Failure: a line in `failures` for each case that differs or cannot be read.
 #pragma once

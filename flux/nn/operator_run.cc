@@ -46,10 +46,51 @@ struct OwnParameters {
   size_t offset = 0, size = 0;
 };
 
+// What reading the table must not run past.
+Status check_keys(const OperatorRun& run) {
+  const OperatorRun::Keys& keys = run.keys;
+  if (keys.dim == 0) return Status::ok();
+  if (!run.inputs.empty()) return invalid("an operator with inputs is run without a table");
+  const size_t places = static_cast<size_t>(run.batch) * keys.slots;
+  if (!keys.begin.empty())
+    FLUX_RETURN_IF_ERROR(check_size("beginnings of slots", keys.begin.size(), places + 1));
+  FLUX_RETURN_IF_ERROR(
+      check_size("keys", keys.index.size(), keys.begin.empty() ? places : keys.begin.back()));
+  if (!keys.values.empty())
+    FLUX_RETURN_IF_ERROR(check_size("values of keys", keys.values.size(), keys.index.size()));
+  for (const uint32_t row : keys.index)
+    if ((row + size_t{1}) * keys.dim > keys.rows.size())
+      return invalid("key of row {}, but there are {} rows", row, keys.rows.size() / keys.dim);
+  return Status::ok();
+}
+
+void give_keys(const OperatorRun::Keys& keys, NetInput* input) {
+  input->begin = keys.begin.empty() ? nullptr : keys.begin.data();
+  input->values = keys.values.empty() ? nullptr : keys.values.data();
+  input->noise = keys.noise;
+  if (keys.dim > 0)
+    input->tables = {{keys.rows.data(), keys.rows.size() / keys.dim, 0, keys.index.data()}};
+}
+
+// What the data offers: the run's keys, and a table for each input.
+ModelInputs model_of(const OperatorRun& run, const std::vector<std::string>& tables) {
+  ModelInputs model;
+  model.weights = true;
+  model.slots = run.keys.slots;
+  for (uint32_t s = 0; s < model.slots; ++s) model.slot_names.push_back(fmt::format("s{}", s));
+  model.many_keys = !run.keys.begin.empty();
+  model.values = !run.keys.values.empty();
+  if (run.keys.dim > 0) model.tables["t"] = run.keys.dim;
+  for (size_t i = 0; i < tables.size(); ++i)
+    model.tables[tables[i]] = run.inputs[i].length * run.inputs[i].dim;
+  return model;
+}
+
 Status check_sizes(const OperatorRun& run, const KernelArgs& args, const OwnParameters& own) {
   for (const OperatorRun::Input& input : run.inputs)
     FLUX_RETURN_IF_ERROR(check_size("input values", input.values.size(),
                                     static_cast<size_t>(run.batch) * input.length * input.dim));
+  FLUX_RETURN_IF_ERROR(check_keys(run));
   FLUX_RETURN_IF_ERROR(check_size("parameters", run.parameters.size(), own.size));
   if (!run.labels.empty()) FLUX_RETURN_IF_ERROR(check_size("labels", run.labels.size(), run.batch));
   if (!run.weights.empty())
@@ -62,15 +103,9 @@ Status check_sizes(const OperatorRun& run, const KernelArgs& args, const OwnPara
 }  // namespace
 
 Result<std::shared_ptr<const Graph>> operator_graph(const OperatorRun& run) {
-  ModelInputs model;
-  model.slots = 1;
-  model.weights = true;
   std::vector<std::string> names;
-  for (size_t i = 0; i < run.inputs.size(); ++i) {
-    names.push_back(fmt::format("x{}", i));
-    model.tables[names.back()] = run.inputs[i].length * run.inputs[i].dim;
-  }
-  GraphBuilder builder(model);
+  for (size_t i = 0; i < run.inputs.size(); ++i) names.push_back(fmt::format("x{}", i));
+  GraphBuilder builder(model_of(run, names));
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string table = names[i] + "_table";
     FLUX_RETURN_IF_ERROR(builder.add({table, "embedding", {}, {{"table", names[i]}}, ""}));
@@ -111,7 +146,9 @@ Result<OperatorResult> run_operator(const OperatorRun& run) {
   NetInput input;
   input.batch = run.batch;
   input.labels = run.labels.data();
-  NetGradients gradients{flat_gradient.data(), {}};
+  give_keys(run.keys, &input);
+  result.row_gradient.resize(run.keys.rows.size());
+  NetGradients gradients{flat_gradient.data(), {result.row_gradient.data()}};
   Step step{&input, run.batch, &gradients, result.output.data(), &result.loss};
   kernel->forward(step);
   if (!is_loss) {

@@ -213,10 +213,9 @@ void SkipGram::score_negatives(const Piece& piece) {
 // A negative that is a context itself does not stand beside that pair.
 void SkipGram::forgive_hits(const Piece& piece) {
   const uint32_t* rows = call_->table->index;
+  const uint32_t *first = negative_rows_, *last = first + negative_count_;
   for (uint32_t j = piece.contexts.begin; j < piece.contexts.end; ++j) {
-    uint32_t hits = 0;
-    for (uint32_t n = 0; n < negative_count_; ++n) hits += rows[j] == negative_rows_[n] ? 1 : 0;
-    if (hits == 0) continue;
+    if (std::find(first, last, rows[j]) == last) continue;
     for (uint32_t i = 0; i < piece.size(); ++i) {
       const uint32_t at = piece.centers.begin + i;
       if (at == j || j + left_[i] < at || j > at + right_[i]) continue;

@@ -12,7 +12,7 @@ from torch import Tensor
 # Losses.
 
 
-def _loss(
+def a_loss(
     draw: Draw,
     inputs: list[Tensor],
     losses: Callable[[list[Tensor]], Tensor],
@@ -46,7 +46,7 @@ def _binary_loss(draw: Draw, name: str) -> Case:
         hit = torch.where(label > 0, p, 1 - p)
         return torch.where(label > 0, alpha, 1 - alpha) * (1 - hit) ** gamma * log_loss
 
-    case = _loss(draw, [draw.value(1, 1)], losses, _sigmoid)
+    case = a_loss(draw, [draw.value(1, 1)], losses, _sigmoid)
     case.label = label
     if name == "focal_loss":
         case.attrs = {"gamma": gamma, "alpha": alpha}
@@ -64,7 +64,7 @@ def _regression_loss(draw: Draw, name: str) -> Case:
             return (x[0].reshape(-1) - label) ** 2
         return fn.huber_loss(x[0].reshape(-1), label, reduction="none", delta=delta)
 
-    case = _loss(draw, [draw.value(1, 1)], losses, lambda x: x[0].reshape(-1))
+    case = a_loss(draw, [draw.value(1, 1)], losses, lambda x: x[0].reshape(-1))
     case.label = label
     if name == "huber_loss":
         case.attrs = {"delta": delta}
@@ -75,7 +75,7 @@ def _regression_loss(draw: Draw, name: str) -> Case:
 def _softmax_cross_entropy(draw: Draw, name: str) -> Case:
     classes = draw.whole(2, 9)
     label = torch.randint(0, classes, (draw.batch,), generator=draw.rng)
-    case = _loss(
+    case = a_loss(
         draw,
         [draw.value(1, classes)],
         lambda x: fn.cross_entropy(x[0].squeeze(1), label, reduction="none"),
@@ -87,7 +87,7 @@ def _softmax_cross_entropy(draw: Draw, name: str) -> Case:
 
 @spec("bpr_loss")
 def _bpr_loss(draw: Draw, name: str) -> Case:
-    return _loss(
+    return a_loss(
         draw,
         [draw.value(1, 1), draw.value(1, draw.whole(1, 6))],
         lambda x: -fn.logsigmoid(x[0] - x[1]).mean((1, 2)),
@@ -97,7 +97,7 @@ def _bpr_loss(draw: Draw, name: str) -> Case:
 
 @spec("negative_sampling")
 def _negative_sampling(draw: Draw, name: str) -> Case:
-    return _loss(
+    return a_loss(
         draw,
         [draw.value(1, 1), draw.value(draw.whole(1, 6), 1)],
         lambda x: -fn.logsigmoid(x[0]).reshape(-1) - fn.logsigmoid(-x[1]).sum((1, 2)),
@@ -112,7 +112,7 @@ def _in_batch_softmax(draw: Draw, name: str) -> Case:
     def scores(x: list[Tensor]) -> Tensor:
         return x[0].squeeze(1) @ x[1].squeeze(1).T / temperature
 
-    return _loss(
+    return a_loss(
         draw,
         [draw.value(1, dim), draw.value(1, dim)],
         lambda x: fn.cross_entropy(scores(x), torch.arange(x[0].shape[0]), reduction="none"),

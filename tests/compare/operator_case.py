@@ -8,8 +8,23 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-Attr = bool | int | float | str | list[int]
+Attr = bool | int | float | str | list[int] | list[str]
 Compute = Callable[[list[Tensor], list[Tensor]], Tensor]
+
+
+@dataclass
+class Table:
+    """Rows of a sparse table, and the keys of a batch: those of each slot of each example."""
+
+    rows: Tensor  # [rows, dim]
+    slots: int
+    keys: list[list[int]]  # [batch * slots]: numbers of rows
+    one_key: bool = False  # in every slot
+    values: list[Tensor] | None = None  # beside `keys`
+    noise: int = 0
+
+    def occurrences(self) -> list[int]:
+        return [key for keys in self.keys for key in keys]
 
 
 @dataclass
@@ -25,6 +40,7 @@ class Case:
     losses: Callable[[list[Tensor]], Tensor] | None = None
     label: Tensor | None = None
     weight: Tensor | None = None
+    table: Table | None = None
     wanted: dict[int, Tensor] = field(default_factory=dict)  # of parameters that torch cannot know
 
 

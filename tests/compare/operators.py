@@ -19,14 +19,15 @@ from pathlib import Path
 
 import layers
 import losses
+import tables
 import torch
 import values
-from operator_case import SPECS, Attr, Case
+from operator_case import SPECS, Attr, Case, Table
 
 GOLDEN_CASES = 2
 GOLDEN_SEEDS = 12
 GOLDEN_SIZE = 900  # characters of a case
-PARTS = (values, layers, losses)  # importing them fills SPECS
+PARTS = (values, layers, losses, tables)  # importing them fills SPECS
 
 
 def _numbers(values: torch.Tensor) -> str:
@@ -42,6 +43,20 @@ def _attr(name: str, value: Attr) -> str:
     return f"attr {name} {kind} {value}"
 
 
+def _words(numbers: Iterable[int]) -> str:
+    return " ".join(map(str, numbers))
+
+
+def _table(table: Table) -> list[str]:
+    lines = [f"slots {table.slots}", f"table {table.rows.shape[1]} {_numbers(table.rows)}"]
+    if not table.one_key:
+        lines.append(f"counts {_words(map(len, table.keys))}")
+    lines.append(f"keys {_words(table.occurrences())}")
+    if table.values is not None:
+        lines.append(f"values {_numbers(torch.cat(table.values))}")
+    return [*lines, f"noise {table.noise}"]
+
+
 def _run(case: Case) -> list[str]:
     """Lines with what flux gets and what torch finds."""
     inputs = [x.requires_grad_() for x in case.inputs]
@@ -52,6 +67,9 @@ def _run(case: Case) -> list[str]:
         lines.append(f"label {_numbers(case.label)}")
     if case.weight is not None:
         lines.append(f"weight {_numbers(case.weight)}")
+    if case.table is not None:
+        case.table.rows.requires_grad_()
+        lines += _table(case.table)
     if parameters:
         lines.append("parameters " + " ".join(_numbers(p) for p in parameters))
     output = case.compute(inputs, parameters)
@@ -72,6 +90,8 @@ def _run(case: Case) -> list[str]:
     if parameters:
         wanted = [case.wanted.get(i, _gradient(p)) for i, p in enumerate(parameters)]
         lines.append("want parameters " + " ".join(_numbers(g) for g in wanted))
+    if case.table is not None:
+        lines.append(f"want table {_numbers(_gradient(case.table.rows))}")
     return lines
 
 

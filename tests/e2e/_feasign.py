@@ -6,6 +6,15 @@ import math
 import random
 from pathlib import Path
 
+# What write_lines() puts into a line.
+COLUMNS = """\
+  dense: [price]
+  slots:
+    - {name: user}
+    - {name: item}
+    - {name: tags, keys: item, values: true}
+    - {name: city, text: true}
+"""
 DATA = """\
 name: features
 data:
@@ -13,13 +22,7 @@ data:
   train: train.txt
   test: test.txt
   batch: {batch}
-  dense: [price]
-  slots:
-    - {{name: user}}
-    - {{name: item}}
-    - {{name: tags, keys: item, values: true}}
-    - {{name: city, text: true}}
-  features:
+{columns}  features:
     - {{name: city_small, op: hash, of: city, modulus: 11}}
     - {{name: price_bucket, op: bucketize, of: price, boundaries: [1, 2, 4, 8]}}
     - {{name: user_price, op: cross, of: [user, price_bucket]}}
@@ -52,7 +55,8 @@ def job_text(output: str = "out", batch: int = 20, in_tables: bool = True) -> st
     head, tail = DATA.split("model:")
     slots = {"users": USERS, "items": ITEMS}
     none = {"users": "", "items": ""}
-    return (head.format(output=output, batch=batch, **(slots if in_tables else none))
+    of_tables = slots if in_tables else none
+    return (head.format(output=output, batch=batch, columns=COLUMNS, **of_tables)
             + "model:" + tail.format(**slots))
 
 

@@ -6,7 +6,7 @@ import math
 import unittest
 from collections import defaultdict
 
-from _feasign import job_text, write_lines
+from _feasign import COLUMNS, job_text, write_lines
 from _support import Case, sets
 
 RECORDS = 1000
@@ -20,13 +20,7 @@ data:
   train: train.txt
   batch: {BATCH}
   shuffle: false
-  dense: [price]
-  slots:
-    - {{name: user}}
-    - {{name: item}}
-    - {{name: tags, keys: item, values: true}}
-    - {{name: city, text: true}}
-  features:
+{COLUMNS}  features:
     - {{name: city_hash, op: hash, of: city}}
     - {{name: bucket, op: bucketize, of: price, boundaries: {BOUNDARIES}}}
     - {{name: tags_city, op: cross, of: [tags, city_hash, bucket], limit: 2}}

@@ -174,6 +174,20 @@ class Derived(unittest.TestCase):
         with self.assertRaisesRegex(BenchError, "no result line"):
             cases.last_json("noise\n")
 
+    def test_the_training_of_a_peer_is_what_is_measured(self) -> None:
+        take = "import os; x = b'1' * (int(os.environ['BYTES']) * {})"
+        peer = cases.PeerCommands(
+            python(take.format(2)),
+            python(take.format(4)),
+            python("print('{\"auc\": 0.75}')"),
+            {"BYTES": "100000000"},
+        )
+        sample = peer.measure(examples=1000, threads=1)
+        self.assertEqual(sample.auc, 0.75)
+        self.assertEqual(sample.examples_per_s, 1000 / sample.wall_s)
+        self.assertGreater(sample.peak_rss_bytes, 200_000_000)
+        self.assertLess(sample.peak_rss_bytes, 400_000_000)
+
 
 if __name__ == "__main__":
     unittest.main()
