@@ -7,6 +7,7 @@ mend ends as a Problem: its text is all that is shown, and the exit code is 2.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import fcntl
 import gzip
@@ -159,6 +160,38 @@ def link_whole(source: Path, path: Path) -> None:
     aside.unlink(missing_ok=True)
     aside.symlink_to(source.resolve())
     aside.replace(path)
+
+
+Check = Callable[[Path, Chunk], None]  # raises a Problem for what is not as it should be
+
+
+def check_file(source: Path, check: Check,
+               write: Callable[[bytes], object] | None = None) -> Progress:
+    """Checks all lines of a file, and writes those that are good."""
+    progress = Progress(str(source))
+    for chunk in read_chunks(source):
+        check(source, chunk)
+        if write:
+            write(chunk.data)
+        progress.add(chunk.data)
+    return progress
+
+
+def place_checked(source: Path, target: Path, check: Check, packed: bool) -> str:
+    """Checks a file; links it if it is packed as wanted, else writes it."""
+    if is_gzip(source) == packed:
+        progress = check_file(source, check)
+        link_whole(source, target)
+        return f"{target}: {progress.lines:,} lines, linked"
+    with whole_file(target, packed) as write:
+        progress = check_file(source, check, write)
+    return f"{target}: {progress.lines:,} lines written"
+
+
+def check_at_least_one(options: argparse.Namespace, *names: str) -> None:
+    for name in names:
+        if getattr(options, name) < 1:
+            raise Problem(f"--{name.replace('_', '-')} {getattr(options, name)}: at least 1")
 
 
 def describe(sources: list[Path]) -> dict[str, list[int]]:

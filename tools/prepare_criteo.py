@@ -27,12 +27,13 @@ from prepare_common import (
     Problem,
     Progress,
     Task,
+    check_at_least_one,
+    check_file,
     claim,
     describe,
     find_flux,
-    is_gzip,
-    link_whole,
     parse_range,
+    place_checked,
     read_chunks,
     run_each,
     run_flux,
@@ -223,22 +224,11 @@ def find_days(folder: Path, wanted: list[int]) -> dict[int, Path]:
 
 def prepare_day(source: Path, target: Path, form: Form) -> str:
     """Checks a day, and links, writes or converts it."""
-    progress = Progress(str(source))
-    if form.flux or is_gzip(source) == form.packed:
-        for chunk in read_chunks(source):
-            check(source, chunk)
-            progress.add(chunk.data)
-        if form.flux:
-            to_blocks(form.flux, source, target)
-        else:
-            link_whole(source, target)
-        return f"{target}: {progress.lines:,} lines, {'converted' if form.flux else 'linked'}"
-    with whole_file(target, form.packed) as write:
-        for chunk in read_chunks(source):
-            check(source, chunk)
-            write(chunk.data)
-            progress.add(chunk.data)
-    return f"{target}: {progress.lines:,} lines written"
+    if not form.flux:
+        return place_checked(source, target, check, form.packed)
+    progress = check_file(source, check)
+    to_blocks(form.flux, source, target)
+    return f"{target}: {progress.lines:,} lines, converted"
 
 
 def prepare_terabyte(days: dict[int, Path], out: Path, test_days: int, form: Form,
@@ -276,9 +266,7 @@ def check_options(options: argparse.Namespace) -> None:
         raise Problem("--gz and --blocks: block files are not compressed; choose one")
     if not 0 < options.test_share < 1:
         raise Problem(f"--test-share {options.test_share}: expected a number between 0 and 1")
-    for name in ("part_lines", "test_days", "jobs"):
-        if getattr(options, name) < 1:
-            raise Problem(f"--{name.replace('_', '-')} {getattr(options, name)}: at least 1")
+    check_at_least_one(options, "part_lines", "test_days", "jobs")
 
 
 def main() -> None:

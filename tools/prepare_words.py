@@ -21,18 +21,16 @@ from prepare_common import (
     Chunk,
     Finished,
     Problem,
-    Progress,
     Task,
+    check_at_least_one,
     claim,
     find_flux,
-    link_whole,
     parse_range,
-    read_chunks,
+    place_checked,
     run_each,
     run_flux,
     run_main,
     tell_section,
-    whole_file,
     yaml_text,
 )
 
@@ -73,20 +71,7 @@ def find_shards(folder: Path, name: str, numbers: list[int]) -> list[Path]:
 
 
 def prepare_shard(source: Path, target: Path, packed: bool) -> str:
-    """Checks a shard, and links or packs it."""
-    progress = Progress(str(source))
-    if not packed:
-        for chunk in read_chunks(source):
-            check(source, chunk)
-            progress.add(chunk.data)
-        link_whole(source, target)
-        return f"{target}: {progress.lines:,} lines, linked"
-    with whole_file(target, packed=True) as write:
-        for chunk in read_chunks(source):
-            check(source, chunk)
-            write(chunk.data)
-            progress.add(chunk.data)
-    return f"{target}: {progress.lines:,} lines written"
+    return place_checked(source, target, check, packed)
 
 
 def count_words(options: argparse.Namespace, suffix: str, finished: Finished,
@@ -118,9 +103,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> None:
     options = parse_arguments()
-    for name in ("min_count", "jobs"):
-        if getattr(options, name) < 1:
-            raise Problem(f"--{name.replace('_', '-')} {getattr(options, name)}: at least 1")
+    check_at_least_one(options, "min_count", "jobs")
     if options.input.is_file():
         raise Problem(f"{options.input}: a file; unpack it (tar xzf) and name the folder")
     find_flux(options.flux)  # told now, not after an hour

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +81,26 @@ class ClusterCase(Case):
         running = self.start(*arguments)
         self.assertIsNotNone(running.wait_line(ROW), "".join(running.lines))
         return running
+
+
+class JobKillCase(ClusterCase):
+    """Roles of a cluster are killed while it runs a job of the test's own: each example once."""
+
+    job_file = "job.yaml"
+
+    def job(self, **fields: object) -> list[str]:
+        return [self.job_file, *sets(**fields)]
+
+    def kill(self, victims: Sequence[str], epochs: int, **fields: object) -> None:
+        """One victim after the other, each as soon as the one before is noticed."""
+        running = self.start_training("run", *self.job(epochs=epochs, **fields), "--threads", "1",
+                                      "--servers", "2", "--workers", "3")
+        pids = self.pids(running)
+        for victim in victims:
+            os.kill(pids[victim], signal.SIGKILL)
+            again = rf"{victim} ended: killed by signal 9 \(Killed\); started again"
+            self.assertIsNotNone(running.wait_line(again), "".join(running.lines))
+        done = running.finish()
+        self.assertEqual(done.code, 0, done.text)
+        self.assert_exact("out", self.records * epochs)
+        self.assert_gone(pids)

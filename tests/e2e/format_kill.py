@@ -3,12 +3,10 @@ counts once. feasign_kill.py does so for feasign with everything that a feature 
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import unittest
 
-from _cluster import ClusterCase
+from _cluster import JobKillCase
 
 EPOCHS = 40
 MODEL = """
@@ -33,16 +31,8 @@ SOURCE_DATA = """data:
 """
 
 
-class FormatKill(ClusterCase):
-    def setUp(self) -> None:
-        super().setUp()
-        self.format = ""
-
-    def job(self, **fields: object) -> list[str]:
-        return [f"{self.format}.yaml", *(flag for name, value in fields.items()
-                                         for flag in ("--set", f"{name}={value}"))]
-
-    def make(self, slots: list[str]) -> None:
+class FormatKill(JobKillCase):
+    def make(self, name: str, slots: list[str]) -> None:
         """Lines of these slots with any number of keys, converted, and the job that reads them."""
         draw = random.Random(5)
         lines = []
@@ -54,23 +44,14 @@ class FormatKill(ClusterCase):
         declared = ", ".join(f"{{name: {slot}}}" for slot in slots)
         source = MODEL.format(data=SOURCE_DATA.format(slots=declared))
         (self.folder / "source.yaml").write_text(source)
-        section = self.flux("data", "convert", "--job", "source.yaml", "--to", self.format,
-                            "--out", f"data.{self.format}").out
+        section = self.flux("data", "convert", "--job", "source.yaml", "--to", name,
+                            "--out", f"data.{name}").out
         job = MODEL.format(data=section + f"  batch: {self.batch}")
-        (self.folder / f"{self.format}.yaml").write_text(job)
+        (self.folder / "job.yaml").write_text(job)
 
     def check(self, name: str, slots: list[str]) -> None:
-        self.format = name
-        self.make(slots)
-        running = self.start_training(*self.cluster(epochs=EPOCHS))
-        pids = self.pids(running)
-        for victim in ("worker-1", "server-1"):
-            os.kill(pids[victim], signal.SIGKILL)
-            self.assertIsNotNone(running.wait_line(f"{victim} ended: killed by signal 9"))
-        done = running.finish()
-        self.assertEqual(done.code, 0, done.text)
-        self.assert_exact("out", self.records * EPOCHS)
-        self.assert_gone(pids)
+        self.make(name, slots)
+        self.kill(["worker-1", "server-1"], EPOCHS)
 
     def test_multislot(self) -> None:
         self.check("multislot", ["user", "item", "tags"])

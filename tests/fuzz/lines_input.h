@@ -37,10 +37,20 @@ inline std::optional<LineError> check_line(const LineParser& parser, const DataO
   for (const float label : record->labels) expect(std::isfinite(label));
   for (const float number : record->dense) expect(std::isfinite(number));
   expect(record->weight >= 0 && std::isfinite(record->weight));
+  for (const float value : record->line_values()) expect(std::isfinite(value));
   for (const uint32_t slot : record->line_slots()) expect(slot < options.slots.size());
   const std::string first = text_of(*record);
   expect(!parser.parse(PaddedLine(line, '\0').view(), record) && text_of(*record) == first);
   return wrong;
+}
+
+// And what a second parser made of the line is what `parser` makes of it; none: it refused it.
+inline void check_same(const LineParser& parser, const DataOptions& options,
+                       const std::string& line, const std::optional<std::string>& plain) {
+  LineRecord record;
+  const bool refused = check_line(parser, options, line, &record).has_value();
+  expect(refused == !plain.has_value());
+  if (!refused) expect(text_of(record) == *plain);
 }
 
 }  // namespace flux

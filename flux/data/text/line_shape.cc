@@ -1,6 +1,7 @@
 #include "flux/data/text/line_shape.h"
 
 #include <charconv>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -107,6 +108,10 @@ std::optional<LineError> LineShape::read_weighted(uint32_t slot, std::string_vie
                      fmt::format("value {} of slot '{}' is not a number", shown_field(value),
                                  slots_[slot].name)};
   number *= scale;
+  if (!std::isfinite(number))
+    return LineError{column, fmt::format("key {} of slot '{}' has the value {} x {}, which is more "
+                                         "than a float can hold",
+                                         shown_field(key), slots_[slot].name, value, scale)};
   if (number != 1 && !slots_[slot].values)
     return LineError{column,
                      fmt::format("key {} of slot '{}' has the value {}; values other than 1 "

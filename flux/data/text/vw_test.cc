@@ -63,6 +63,9 @@ TEST(VwLine, EveryMistakeIsNamedWithItsColumn) {
             "the slot");
   EXPECT_EQ(read("1 |tags 1:"), "11: '1:' ends where its value should be");
   EXPECT_EQ(read("1 |tags 1:b"), "11: value 'b' of slot 'tags' is not a number");
+  EXPECT_EQ(read("1 |tags:1e30 1:1e30"),
+            "14: key '1' of slot 'tags' has the value 1e30 x 1e+30, which is more than a float can "
+            "hold");
   EXPECT_EQ(read("1 | 1"), "4: a namespace without a name, but data.slots names 3");
   EXPECT_EQ(read("1 |price 1"),
             "4: 'price' is a dense feature, no namespace; write it as |dense price:NUMBER");
