@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,19 @@ class ClusterCase(Case):
             while alive(pid):
                 self.assertLess(time.monotonic(), deadline, f"{name} is left over")
                 time.sleep(0.005)
+
+    def train_under_kills(self, *victims: str, epochs: int) -> None:
+        """Each of these roles is killed while the job trains: every example counts once."""
+        running = self.start_training(*self.cluster(epochs=epochs))
+        pids = self.pids(running)
+        for victim in victims:
+            os.kill(pids[victim], signal.SIGKILL)
+            line = f"{victim} ended: killed by signal 9 \\(Killed\\); started again"
+            self.assertIsNotNone(running.wait_line(line), "".join(running.lines))
+        done = running.finish()
+        self.assertEqual(done.code, 0, done.text)
+        self.assert_exact("out", self.records * epochs)
+        self.assert_gone(pids)
 
     def start_training(self, *arguments: str) -> Running:
         running = self.start(*arguments)

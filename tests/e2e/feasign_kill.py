@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import unittest
 
 from _cluster import ClusterCase
 from _feasign import job_text, write_lines
+from _support import sets
 
 EPOCHS = 40
 
@@ -20,24 +19,13 @@ class FeasignKill(ClusterCase):
         (self.folder / "job.yaml").write_text(job_text(batch=self.batch))
 
     def job(self, **fields: object) -> list[str]:
-        return ["job.yaml", *(flag for name, value in fields.items()
-                              for flag in ("--set", f"{name}={value}"))]
-
-    def kill(self, name: str) -> None:
-        running = self.start_training(*self.cluster(epochs=EPOCHS))
-        pids = self.pids(running)
-        os.kill(pids[name], signal.SIGKILL)
-        done = running.finish()
-        self.assertEqual(done.code, 0, done.text)
-        self.assertIn(f"{name} ended: killed by signal 9 (Killed); started again", done.text)
-        self.assert_exact("out", self.records * EPOCHS)
-        self.assert_gone(pids)
+        return ["job.yaml", *sets(**fields)]
 
     def test_worker(self) -> None:
-        self.kill("worker-1")
+        self.train_under_kills("worker-1", epochs=EPOCHS)
 
     def test_server(self) -> None:
-        self.kill("server-1")
+        self.train_under_kills("server-1", epochs=EPOCHS)
 
 
 if __name__ == "__main__":

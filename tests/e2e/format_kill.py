@@ -3,12 +3,11 @@ counts once. feasign_kill.py does so for feasign with everything that a feature 
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import unittest
 
 from _cluster import ClusterCase
+from _support import sets
 
 EPOCHS = 40
 MODEL = """
@@ -39,8 +38,7 @@ class FormatKill(ClusterCase):
         self.format = ""
 
     def job(self, **fields: object) -> list[str]:
-        return [f"{self.format}.yaml", *(flag for name, value in fields.items()
-                                         for flag in ("--set", f"{name}={value}"))]
+        return [f"{self.format}.yaml", *sets(**fields)]
 
     def make(self, slots: list[str]) -> None:
         """Lines of these slots with any number of keys, converted, and the job that reads them."""
@@ -62,15 +60,7 @@ class FormatKill(ClusterCase):
     def check(self, name: str, slots: list[str]) -> None:
         self.format = name
         self.make(slots)
-        running = self.start_training(*self.cluster(epochs=EPOCHS))
-        pids = self.pids(running)
-        for victim in ("worker-1", "server-1"):
-            os.kill(pids[victim], signal.SIGKILL)
-            self.assertIsNotNone(running.wait_line(f"{victim} ended: killed by signal 9"))
-        done = running.finish()
-        self.assertEqual(done.code, 0, done.text)
-        self.assert_exact("out", self.records * EPOCHS)
-        self.assert_gone(pids)
+        self.train_under_kills("worker-1", "server-1", epochs=EPOCHS)
 
     def test_multislot(self) -> None:
         self.check("multislot", ["user", "item", "tags"])
