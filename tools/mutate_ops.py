@@ -29,19 +29,23 @@ UNITS = 8  # source files that the mutants are spread over
 # Functions that are part of a backward pass, by name.
 BACKWARD = re.compile(
     r"\b(backward\w*|derivative|slope|gradient|gate_gradient|sum_gradients|write_gradients"
-    r"|read_output_gradient|pass|direct|through)\("
+    r"|read_output_gradient|pass|direct|through"
+    r"|judge|score_pairs|score_negatives|forgive_hits|run_piece|push_\w+|store_negatives"
+    r"|SkipGram::add)\("
 )
-# Where the backward pass of an operator lies if not in its own file.
+RESULT = re.compile(r"\s*(static |inline )?(void|float|double|ScoreSums)\b")
+# Where the backward pass of an operator lies if not in its own file, or not there alone.
 ELSEWHERE = {
-    "attention_pooling": Path("flux/nn/weighted_sum.h"),
-    "equal": Path("flux/nn/comparison.h"),
-    "fc": Path("flux/nn/fc_kernel.cc"),
-    "gate": Path("flux/nn/weighted_sum.h"),
-    "greater": Path("flux/nn/comparison.h"),
-    "greater_equal": Path("flux/nn/comparison.h"),
-    "less": Path("flux/nn/comparison.h"),
-    "less_equal": Path("flux/nn/comparison.h"),
-    "not_equal": Path("flux/nn/comparison.h"),
+    "attention_pooling": ["flux/nn/weighted_sum.h"],
+    "equal": ["flux/nn/comparison.h"],
+    "fc": ["flux/nn/fc_kernel.cc"],
+    "gate": ["flux/nn/weighted_sum.h"],
+    "greater": ["flux/nn/comparison.h"],
+    "greater_equal": ["flux/nn/comparison.h"],
+    "less": ["flux/nn/comparison.h"],
+    "less_equal": ["flux/nn/comparison.h"],
+    "not_equal": ["flux/nn/comparison.h"],
+    "skip_gram_loss": ["flux/nn/skip_gram.cc", "flux/nn/ops/skip_gram_loss.cc"],
 }
 WITHOUT = {
     "entrywise_product": "is mul by another name",
@@ -50,6 +54,7 @@ WITHOUT = {
 
 
 class Mutation(NamedTuple):
+    file: Path
     line: int  # from 1
     before: str
     after: str
@@ -78,7 +83,8 @@ RULES = [
     ),
     (r"fill_n\((.*), 0\.0F\)", r"fill_n(\1, 1.0F)"),
     (
-        r"^(std::copy|write_row|scatter|add_softmax_gradient|\w+(?:\[e\])?->backward)",
+        r"^(std::copy|write_row|scatter|add_softmax_gradient|kernels_\.combine|add\(|"
+        r"\w+(?:\[e\])?->backward)",
         r"if (false) \1",
     ),
 ]
@@ -98,19 +104,19 @@ def _turned(line: str) -> str | None:
     return None
 
 
-def mutations(text: str) -> Iterator[Mutation]:
-    lines = text.split("\n")
+def mutations(file: Path) -> Iterator[Mutation]:
+    lines = (ROOT / file).read_text().split("\n")
     seen: set[int] = set()
     for first, line in enumerate(lines):
         if not BACKWARD.search(line) or line.rstrip().endswith(";"):
             continue
-        if not re.match(r"\s*(static |inline )?(void|float|double)\b", line):
+        if not RESULT.match(line):
             continue
         for i in _span(lines, first):
             after = _turned(lines[i])
             if after is not None and i not in seen:
                 seen.add(i)
-                yield Mutation(i + 1, lines[i].strip(), after)
+                yield Mutation(file, i + 1, lines[i].strip(), after)
 
 
 def suite(operator: str) -> str:
@@ -131,23 +137,34 @@ def _split(lines: list[str]) -> Source:
     return Source(includes, lines[first:last])
 
 
+def _files(name: str, changed: Path) -> list[Path]:
+    """What a mutant is made of: the changed file, before it its header, and the operator's own."""
+    own = OPERATORS / f"{name}.cc"
+    if changed == own:
+        return [own]
+    header = changed.with_suffix(".h")
+    return [header, own] if changed == header else [header, changed, own]
+
+
 def mutant(name: str, mutation: Mutation) -> str:
     """The operator with one line changed, in a namespace of its own."""
-    own = OPERATORS / f"{name}.cc"
-    changed = ELSEWHERE.get(name, own)
-    lines = (ROOT / changed).read_text().split("\n")
-    lines[mutation.line - 1] = mutation.after
-    parts = [_split(lines)]
-    if changed != own:
-        parts.append(_split((ROOT / own).read_text().split("\n")))
-        parts[1].includes[:] = [i for i in parts[1].includes if str(changed) not in i]
-    text = [include for part in parts for include in part.includes]
+    files = _files(name, mutation.file)
+    parts = []
+    for file in files:
+        lines = (ROOT / file).read_text().split("\n")
+        if file == mutation.file:
+            lines[mutation.line - 1] = mutation.after
+        parts.append(_split(lines))
+    text = [
+        include
+        for part in parts
+        for include in part.includes
+        if not any(str(file) in include for file in files)
+    ]
     text += ["namespace flux {", f"namespace mutant_{name} {{", f'#line 1 "mutant_{name}"']
     # Argument-dependent lookup would find the true one too.
     text += [
-        line.replace("make_fc_kernel", "make_mutant_kernel")
-        if changed.suffix == ".cc" and changed != own
-        else line
+        line.replace("make_fc_kernel", "make_mutant_kernel") if name == "fc" else line
         for part in parts
         for line in part.body
     ]
@@ -253,7 +270,11 @@ def main() -> int:
     names = sorted(f.stem for f in (ROOT / OPERATORS).glob("*.cc") if not f.stem.endswith("_test"))
     names = [name for name in args.only or names if name not in WITHOUT]
     left = {
-        name: list(mutations((ROOT / ELSEWHERE.get(name, OPERATORS / f"{name}.cc")).read_text()))
+        name: [
+            mutation
+            for file in ELSEWHERE.get(name, [str(OPERATORS / f"{name}.cc")])
+            for mutation in mutations(Path(file))
+        ]
         for name in names
     }
     bench = Bench(args.work)
@@ -265,7 +286,7 @@ def main() -> int:
             tried.add(name)
             noticed = bench.test(name)
             survived += noticed == ""
-            place = f"line {mutation.line}: {mutation.before}"
+            place = f"{mutation.file.name}:{mutation.line}: {mutation.before}"
             print(f"{name:24} {noticed or 'NOT NOTICED':56} {place}", flush=True)
         if not args.all:
             break

@@ -50,7 +50,7 @@ class SentenceBlock final : public TextBlock {
     const char *at = text.data(), *end = at + text.size();
     while (at < end) {
       const char* word = at;
-      while (at < end && !is_blank(*at)) ++at;
+      while (at < end && !parts_words(*at)) ++at;
       if (at > word) {
         const uint64_t key = word_key({word, static_cast<size_t>(at - word)});
         if (reading_->sampler.keep(key, random)) out->keys.push_back(key);

@@ -32,13 +32,13 @@ class WordCounter {
     size_t at = 0;
     while (at < text.size()) {
       const size_t begin = at;
-      while (at < text.size() && !is_blank(text[at])) ++at;
+      while (at < text.size() && !parts_words(text[at])) ++at;
       cut_ += text.substr(begin, at - begin);
       if (cut_.size() > kWordBytesMax)
         return invalid("{}: a word is longer than {} bytes; is this text?", path, kWordBytesMax);
       if (at == text.size()) break;
       end_word();
-      while (at < text.size() && is_blank(text[at])) ++at;
+      while (at < text.size() && parts_words(text[at])) ++at;
     }
     return Status::ok();
   }

@@ -22,7 +22,7 @@ inline uint64_t word_key(std::string_view word) {
 }
 
 // What parts words: all else belongs to them.
-inline bool is_blank(char c) {
+inline bool parts_words(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 

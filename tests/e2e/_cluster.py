@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +76,21 @@ class ClusterCase(Case):
                 self.assertLess(time.monotonic(), deadline, f"{name} is left over")
                 time.sleep(0.005)
 
+    def train_under_kills(self, *victims: str, epochs: int, **fields: object) -> None:
+        """One victim after the other, each as soon as the one before is noticed, while the job
+        trains: every example counts once."""
+        running = self.start_training("run", *self.job(epochs=epochs, **fields), "--threads", "1",
+                                      "--servers", "2", "--workers", "3")
+        pids = self.pids(running)
+        for victim in victims:
+            os.kill(pids[victim], signal.SIGKILL)
+            line = f"{victim} ended: killed by signal 9 \\(Killed\\); started again"
+            self.assertIsNotNone(running.wait_line(line), "".join(running.lines))
+        done = running.finish()
+        self.assertEqual(done.code, 0, done.text)
+        self.assert_exact("out", self.records * epochs)
+        self.assert_gone(pids)
+
     def start_training(self, *arguments: str) -> Running:
         running = self.start(*arguments)
         self.assertIsNotNone(running.wait_line(ROW), "".join(running.lines))
@@ -90,17 +104,3 @@ class JobKillCase(ClusterCase):
 
     def job(self, **fields: object) -> list[str]:
         return [self.job_file, *sets(**fields)]
-
-    def kill(self, victims: Sequence[str], epochs: int, **fields: object) -> None:
-        """One victim after the other, each as soon as the one before is noticed."""
-        running = self.start_training("run", *self.job(epochs=epochs, **fields), "--threads", "1",
-                                      "--servers", "2", "--workers", "3")
-        pids = self.pids(running)
-        for victim in victims:
-            os.kill(pids[victim], signal.SIGKILL)
-            again = rf"{victim} ended: killed by signal 9 \(Killed\); started again"
-            self.assertIsNotNone(running.wait_line(again), "".join(running.lines))
-        done = running.finish()
-        self.assertEqual(done.code, 0, done.text)
-        self.assert_exact("out", self.records * epochs)
-        self.assert_gone(pids)

@@ -18,10 +18,10 @@ class FeasignKill(JobKillCase):
         (self.folder / "job.yaml").write_text(job_text(batch=self.batch))
 
     def test_worker(self) -> None:
-        self.kill(["worker-1"], EPOCHS)
+        self.train_under_kills("worker-1", epochs=EPOCHS)
 
     def test_server(self) -> None:
-        self.kill(["server-1"], EPOCHS)
+        self.train_under_kills("server-1", epochs=EPOCHS)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class FormatKill(JobKillCase):
 
     def check(self, name: str, slots: list[str]) -> None:
         self.make(name, slots)
-        self.kill(["worker-1", "server-1"], EPOCHS)
+        self.train_under_kills("worker-1", "server-1", epochs=EPOCHS)
 
     def test_multislot(self) -> None:
         self.check("multislot", ["user", "item", "tags"])

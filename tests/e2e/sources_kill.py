@@ -43,7 +43,7 @@ class SourcesCase(JobKillCase):
 
 class SourcesKill(SourcesCase):
     def kill_worker(self, train: str, **fields: object) -> None:
-        self.kill(["worker-1"], EPOCHS, data__train=train, **fields)
+        self.train_under_kills("worker-1", epochs=EPOCHS, data__train=train, **fields)
 
     def convert(self, to: str) -> dict[str, object]:
         """The fields of a job that reads the same examples in another format."""
@@ -86,7 +86,8 @@ class LargeSourcesKill(SourcesCase):
         path.write_text("".join(f"{line} id={draw.randbytes(letters).hex()}\n" for line in lines))
 
     def kill_both(self, in_order: bool, train: str, **fields: object) -> None:
-        self.kill(["worker-1", "server-1"], LARGE_EPOCHS, data__train=train, **fields)
+        self.train_under_kills("worker-1", "server-1", epochs=LARGE_EPOCHS, data__train=train,
+                               **fields)
         cuts = [path.read_text() for path in self.folder.glob("out/geometry/*")]
         self.assertTrue(cuts)
         for cut in cuts:

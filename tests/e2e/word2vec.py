@@ -6,7 +6,8 @@ import math
 import unittest
 from pathlib import Path
 
-from _support import SOURCE, Case
+from _support import Case
+from _words import FOLDER, JOB, make_corpus
 
 SENTENCES, VOCABULARY, TOPICS = 40_000, 2_000, 20
 QUERIES = 150
@@ -44,21 +45,13 @@ def precision_at_10(path: Path, truth: dict[str, str]) -> float:
 
 class Word2vec(Case):
     def make_corpus(self, sentences: int) -> dict[str, str]:
-        """Which topic each word belongs to."""
-        self.flux("data", "gen", "corpus", "--examples", str(sentences), "--vocabulary",
-                  str(VOCABULARY), "--topics", str(TOPICS), "--out", "data/made/corpus/train.txt",
-                  "--truth", "data/made/corpus/truth.tsv")
-        self.flux("data", "vocab", "data/made/corpus/train.txt", "--out",
-                  "data/made/corpus/vocab.txt")
-        text = (self.folder / "data/made/corpus/truth.tsv").read_text()
-        return dict(line.split("\t") for line in text.splitlines())
+        return make_corpus(self, sentences, VOCABULARY, TOPICS)
 
     def run_model(self, output: str, *arguments: str) -> Path:
-        job = str(SOURCE / "models" / "word2vec.yaml")
         sets = [word for value in (*SMALLER, f"output={output}") for word in ("--set", value)]
-        self.flux("run", job, *sets, *arguments)
+        self.flux("run", JOB, *sets, *arguments)
         out = self.folder / output / "vectors.txt"
-        self.flux("vectors", job, *sets, "--out", str(out))
+        self.flux("vectors", JOB, *sets, "--out", str(out))
         return out
 
     def test_words_of_a_topic_are_neighbours(self) -> None:
@@ -82,19 +75,18 @@ class Word2vec(Case):
         self.assertEqual(first, self.run_model("out/2", *deterministic).read_text())
 
     def test_what_is_wrong_is_said(self) -> None:
-        job = str(SOURCE / "models" / "word2vec.yaml")
-        folder = self.folder / "data" / "made" / "corpus"
+        folder = self.folder / FOLDER
         folder.mkdir(parents=True)
         (folder / "train.txt").write_text("a b c\n")
-        self.assert_refused(self.flux("run", job, code=None), "vocab.txt")
+        self.assert_refused(self.flux("run", JOB, code=None), "vocab.txt")
         (folder / "vocab.txt").write_text("a 1\nb two\n")
-        self.assert_refused(self.flux("run", job, code=None), "vocab.txt:2:3", "'two' is no count")
+        self.assert_refused(self.flux("run", JOB, code=None), "vocab.txt:2:3", "'two' is no count")
         self.assert_refused(
             self.flux("data", "vocab", str(folder / "train.txt"), "--out", "v", code=None),
             "no word comes at least 5 times", "--min-count")
         (folder / "vocab.txt").write_text("a 1\nb 2\n")
-        self.assert_refused(self.flux("vectors", job, code=None), "no checkpoint")
-        odd = self.flux("check", job, "--set", "tables.0.dim=101", code=None)
+        self.assert_refused(self.flux("vectors", JOB, code=None), "no checkpoint")
+        odd = self.flux("check", JOB, "--set", "tables.0.dim=101", code=None)
         self.assert_refused(odd, "word2vec.yaml:", "skip_gram_loss", "must be even, got 101")
 
 
