@@ -87,6 +87,9 @@ struct Two {
   friend Two larger(Two x, Two y) { return {larger(x.a, y.a), larger(x.b, y.b)}; }
   friend Two if_positive(Two x, Two y) { return {if_positive(x.a, y.a), if_positive(x.b, y.b)}; }
 };
+template <typename V>
+Two(V, V) -> Two<V>;  // clang 14 does not deduce it
+
 template <typename Whole>
 struct Overlap {
   size_t shift;  // of the second vector
