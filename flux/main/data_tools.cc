@@ -17,6 +17,7 @@
 #include "flux/job/job.h"
 #include "flux/main/commands.h"
 #include "flux/main/found_format.h"
+#include "flux/main/not_an_input.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -168,6 +169,7 @@ Status convert(const DataArguments& arguments) {
     return invalid("--to {}: allowed: {}{}", arguments.to, join(targets, ", "),
                    did_you_mean(arguments.to, targets));
   FLUX_ASSIGN_OR_RETURN(const Source source, find_source(arguments));
+  FLUX_RETURN_IF_ERROR(not_an_input(arguments.out, source.files));
   FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));
   const auto begin = std::chrono::steady_clock::now();
   FLUX_ASSIGN_OR_RETURN(const WholeData data,

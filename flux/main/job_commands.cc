@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include "flux/base/text.h"
+#include "flux/data/dataset.h"
 #include "flux/job/job.h"
 #include "flux/main/checked_job.h"
 #include "flux/main/commands.h"
 #include "flux/main/evaluate.h"
 #include "flux/main/event_lines.h"
 #include "flux/main/metric_json.h"
+#include "flux/main/not_an_input.h"
 #include "flux/main/run_job.h"
 #include "flux/main/saved_model.h"
 #include "flux/main/stop_signal.h"
@@ -87,6 +89,8 @@ Status predict(const PredictArguments& arguments) {
   const std::vector<std::string>& input = arguments.input.empty() ? job.test : arguments.input;
   if (input.empty()) return invalid("nothing to predict: give --input FILE or data.test");
   if (is_folder(arguments.out)) return invalid("--out {}: it is a folder", arguments.out);
+  if (const auto files = expand_globs(input); files.is_ok())
+    FLUX_RETURN_IF_ERROR(not_an_input(arguments.out, files.value()));
   FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job));
   FLUX_ASSIGN_OR_RETURN(const uint32_t phase, find_phase(job, arguments.phase));
   PredictionFile file(arguments.out, model->role.graphs[phase]->heads().size());

@@ -9,6 +9,7 @@
 #include "flux/data/vocabulary.h"
 #include "flux/main/commands.h"
 #include "flux/main/gen_progress.h"
+#include "flux/main/not_an_input.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -40,6 +41,7 @@ Status generate(const CorpusArguments& arguments) {
 
 Status count(const VocabArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(arguments.files));
+  FLUX_RETURN_IF_ERROR(not_an_input(arguments.out, files));
   FLUX_ASSIGN_OR_RETURN(const Vocabulary vocabulary,
                         count_words(files, arguments.min_count, threads_of(arguments.threads)));
   FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));

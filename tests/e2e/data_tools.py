@@ -123,6 +123,19 @@ class DataTools(Case):
             self.flux("data", "convert", "b.txt", "--to", "block", "--out", "c", code=None),
             "--to block", "did you mean 'blocks'?")
 
+    def test_what_is_read_is_not_written_over(self) -> None:
+        text = "1 user:1\n0 user:2\n" * 5
+        (self.folder / "a.txt").write_text(text)
+        (self.folder / "link").symlink_to("a.txt")
+        for command in (["convert", "a.txt", "--to", "blocks"],
+                        ["convert", "link", "--to", "feasign"],
+                        ["vocab", "a.txt", "--min-count", "1"]):
+            for out in ("a.txt", "./a.txt", "link"):
+                with self.subTest(" ".join([*command, out])):
+                    done = self.flux("data", *command, "--out", out, code=None)
+                    self.assert_refused(done, f"--out {out}: is ", "which is read")
+                    self.assertEqual((self.folder / "a.txt").read_text(), text)
+
 
 if __name__ == "__main__":
     unittest.main()
