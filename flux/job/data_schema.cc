@@ -140,16 +140,19 @@ Section make_csv_section() {
        "The character between cells, or `tab`.")
       .tried_as({"sep", "delimiter", "delim"});
   s.value<C>(
-      "quote", [](C & o) -> auto& { return o.quote; },
-      "The character around cells that hold a separator; twice within one it stands for itself. "
-      "Empty: none.");
+       "quote", [](C & o) -> auto& { return o.quote; },
+       "The character around cells that hold a separator; twice within one it stands for itself. "
+       "Empty: none.")
+      .or_empty_text();
   s.value<C>(
        "list", [](C & o) -> auto& { return o.list; },
        "The character between the keys in a cell of a slot. Empty: a cell is one key.")
+      .or_empty_text()
       .tried_as({"list_separator", "multi"});
   s.value<C>(
        "missing", [](C & o) -> auto& { return o.missing; },
        "Cells that say nothing: no key, a dense feature of 0, a weight of 1.")
+      .or_empty_text()
       .tried_as({"na", "na_values", "null"});
   s.value<C>(
        "ignore", [](C & o) -> auto& { return o.ignore; },

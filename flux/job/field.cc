@@ -40,6 +40,11 @@ Field& Field::not_empty() {
   return *this;
 }
 
+Field& Field::or_empty_text() {
+  spec.may_be_empty = true;
+  return *this;
+}
+
 Field& Field::needed() {
   required = true;
   return *this;
@@ -138,7 +143,10 @@ struct Show {
   std::string operator()(const std::string* from) const { return *from; }
   std::string operator()(const bool* from) const { return *from ? "true" : "false"; }
   std::string operator()(const std::vector<std::string>* from) const {
-    return from->empty() ? "" : fmt::format("[{}]", join(*from, ", "));
+    std::vector<std::string> shown = *from;
+    for (std::string& one : shown)
+      if (one.empty()) one = "\"\"";
+    return shown.empty() ? "" : fmt::format("[{}]", join(shown, ", "));
   }
   std::string operator()(const std::vector<double>* from) const {
     return from->empty() ? "" : fmt::format("[{}]", fmt::join(*from, ", "));

@@ -33,7 +33,7 @@ Json text_schema(const ValueSpec& spec) {
   } else if (spec.is_name) {
     out["pattern"] = kNamePattern;
   } else {
-    out["minLength"] = 1;
+    out["minLength"] = spec.may_be_empty ? 0 : 1;
   }
   return out;
 }

@@ -53,6 +53,7 @@ struct Field {
   Field& one_of(std::vector<std::string> choices);
   Field& a_name();
   Field& not_empty();
+  Field& or_empty_text();
   Field& needed();
   Field& tried_as(std::vector<std::string> names);
   Field& defaults_to(std::string text);

@@ -135,7 +135,7 @@ class Reader {
       if (!note_.empty()) note_ = fmt::format("did you mean '{}'?", note_);
       return std::find(spec_.choices.begin(), spec_.choices.end(), text) != spec_.choices.end();
     }
-    if (text.empty()) return false;
+    if (text.empty()) return spec_.may_be_empty;
     if (text.size() > kTextMax) {
       note_ = fmt::format("it is longer than {} bytes", kTextMax);
       return false;

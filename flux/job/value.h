@@ -25,6 +25,7 @@ struct ValueSpec {
   bool any_uint64 = false;           // an integer from 0 to 2^64 - 1
   bool single = false;               // kept in 32 bits: the range holds after rounding
   bool is_name = false;              // text of letters, digits, '_' and '-'
+  bool may_be_empty = false;         // text may be ""
   std::vector<std::string> choices;  // for text and texts, when not empty
   size_t items_min = 0;              // for texts and numbers
 };

@@ -123,6 +123,20 @@ class DataTools(Case):
             self.flux("data", "convert", "b.txt", "--to", "block", "--out", "c", code=None),
             "--to block", "did you mean 'blocks'?")
 
+    def test_cells_of_csv_that_say_nothing(self) -> None:
+        (self.folder / "a.csv").write_text('label,user,price\n1,7,NA\n0,,0.5\n1,NA,\n0,9"1,2\n')
+        data = ("data:\n  format: csv\n  train: [a.csv]\n  slots: [{name: user, text: true}]\n"
+                '  dense: [price]\n  csv: {missing: ["", NA], quote: "", list: ""}')
+        job = JOB.replace("DATA", data).replace("LAYERS", WITH_DENSE)
+        (self.folder / "job.yaml").write_text(job)
+        shown = self.flux("data", "head", "--job", "job.yaml", "-n", "9").out.splitlines()
+        prices = [[word for word in line.split() if word.startswith("price:")] for line in shown]
+        self.assertEqual([len(line.split()) for line in shown],
+                         [2 + len(prices[0]), 1 + len(prices[1]), 1 + len(prices[2]),
+                          2 + len(prices[3])], shown)
+        self.assertEqual(prices[1], ["price:0.5"])
+        self.assertEqual(prices[3], ["price:2"])
+
     def test_what_is_read_is_not_written_over(self) -> None:
         text = "1 user:1\n0 user:2\n" * 5
         (self.folder / "a.txt").write_text(text)
