@@ -27,7 +27,8 @@ namespace {
 // Predictions as text, to a file put aside until it is whole, or in place to a pipe or device.
 class PredictionFile {
  public:
-  // A line for each example, with a column for each head of the model.
+  // A line for each example, with a column for each head of the model: the shortest numbers that
+  // read back as the same floats (rates of clicks can be far below 1e-6).
   PredictionFile(const std::string& named, size_t heads)
       : heads_(heads),
         path_(resolve_links(named)),
@@ -40,7 +41,7 @@ class PredictionFile {
   Status write(std::span<const float> predictions) {
     std::string text;
     for (size_t i = 0; i < predictions.size(); ++i)
-      fmt::format_to(std::back_inserter(text), "{:.6f}{}", predictions[i],
+      fmt::format_to(std::back_inserter(text), "{}{}", predictions[i],
                      (i + 1) % heads_ == 0 ? '\n' : '\t');
     if (std::fwrite(text.data(), 1, text.size(), file_) != text.size())
       failure_ = errno_status("cannot write " + path_, errno);

@@ -22,7 +22,9 @@ constexpr uint32_t kProgressiveKeysMax = 4096;
 
 class ProgressiveSet {
  public:
-  explicit ProgressiveSet(uint32_t slice_values = 16) : slice_values_(slice_values) {}
+  // At most `slice_values` values of a slot are told apart; a set to merge others into needs not
+  // say how many: it takes theirs.
+  explicit ProgressiveSet(uint32_t slice_values = 0) : slice_values_(slice_values) {}
 
   void add(const MetricKey& key, const float* labels, const float* predictions, uint32_t n,
            double loss_sum);

@@ -78,7 +78,7 @@ TEST(ProgressiveSet, SlicesAgreeWithPlainCountsHoweverTheyAreSplit) {
     const std::vector<Examples> batches = make_batches(&random);
     std::vector<ProgressiveSet> threads(1 + random.below(5), ProgressiveSet(kValues));
     for (const Examples& batch : batches) add(batch, &threads[random.below(threads.size())]);
-    ProgressiveSet sum(kValues);
+    ProgressiveSet sum;  // as a coordinator's, which does not say how many values
     for (const ProgressiveSet& one : threads) {
       const auto told = ProgressiveSet::decode(one.encode());
       ASSERT_TRUE(told.is_ok());
