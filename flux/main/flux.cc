@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "flux/base/cpu.h"
+#include "flux/base/denormals.h"
 #include "flux/base/text.h"
 #include "flux/main/command_line.h"
 
@@ -87,6 +88,7 @@ int run_main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::set_new_handler(out_of_memory);
+  flux::flush_denormals();
   try {
     return run_main(argc, argv);
   } catch (const std::exception& failure) {  // none is expected: the core throws nothing
