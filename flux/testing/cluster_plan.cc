@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "flux/base/hash.h"
+
 namespace flux {
 namespace {
 
@@ -80,6 +82,9 @@ ClusterPlan draw_cluster_plan(Random* random) {
   plan.jump_clock = random->chance(0.3) ? between(random, 1, 3) : 0;
   plan.drift_clock = random->chance(0.3) ? 1 : 0;
   for (SimPass& pass : plan.passes) pass.flaws = draw_flaws(random, sim_geometry(pass).records());
+  // Not drawn, so that it moves no other choice of a seed.
+  plan.schedule.phases =
+      hash_pair(static_cast<uint64_t>(plan.rest_max), plan.shards) % 4 == 0 ? 2 : 1;
   return plan;
 }
 
@@ -91,16 +96,17 @@ std::string to_string(const ClusterPlan& plan) {
                           passes.empty() ? "" : "; ", sim_geometry(p).records(), p.blocks,
                           p.batch_size, p.flaws.not_finite.size(), p.flaws.deadly.size());
   return fmt::format(
-      "{} server(s), {} replica(s), workers of {} lanes, {} shards, {}, {} pass(es) x {} epoch(s) "
+      "{} server(s), {} replica(s), workers of {} lanes, {} shards, {}, {} pass(es) x {} phase(s) "
+      "x {} epoch(s) "
       "({}), "
       "checkpoint "
       "every {:.1f} s; lost {:.2f} doubled {:.2f} breaks {:.3f} delay {} ms; disk fails {:.3f} "
       "dies "
       "{:.3f}; faults until {} s",
       plan.servers, plan.replicas, lanes, plan.shards, plan.mode, plan.schedule.passes,
-      plan.schedule.epochs, passes, plan.checkpoint_every_s, plan.net.lost, plan.net.doubled,
-      plan.net.breaks, plan.net.delay_max / kMillisecond, plan.disk.fails, plan.disk.dies,
-      plan.faults_end / kSecond);
+      plan.schedule.phases, plan.schedule.epochs, passes, plan.checkpoint_every_s, plan.net.lost,
+      plan.net.doubled, plan.net.breaks, plan.net.delay_max / kMillisecond, plan.disk.fails,
+      plan.disk.dies, plan.faults_end / kSecond);
 }
 
 }  // namespace flux

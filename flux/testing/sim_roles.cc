@@ -78,7 +78,7 @@ ClusterContext::ClusterContext(uint64_t seed, ClusterBug planted, SimWorld::Tell
       net(&world, plan.net),
       disk(&world),
       eye(&disk, nullptr, {}),
-      audit(geometries(plan), plan.schedule, plan.shards, plan.shards + 1, flaws_of(plan)) {
+      audit(geometries(plan), plan.schedule, plan.shards, all_shards(), flaws_of(plan)) {
   static const std::shared_ptr<const Graph> kGraph = sim_graph();
   graph = kGraph;
   net.untraced = [](Verb verb) { return verb == static_cast<Verb>(ApiVerb::kTotals); };
@@ -89,7 +89,10 @@ ModelShape ClusterContext::shape() const {
   ModelShape shape;
   shape.sparse_shards = plan.shards;
   shape.dims = {1};
-  shape.parameters = graph->parameter_count();
+  shape.parameters = graph->parameter_count() * plan.schedule.phases;
+  // The same network twice, over the same rows.
+  if (plan.schedule.phases > 1)
+    shape.phases.assign(plan.schedule.phases, {shape.dims, graph->parameter_count()});
   return shape;
 }
 
@@ -198,6 +201,7 @@ JobPlan CoordinatorProcess::make_plan() const {
   plan.all_shards = context_->all_shards();
   for (const SimPass& pass : sim.passes) plan.passes.push_back(fmt::format("p{}", pass.pass));
   plan.schedule = sim.schedule;
+  plan.counted_phases = sim.schedule.phases;
   plan.mode = sim.mode;
   plan.replicas = sim.replicas;
   plan.skip_limit = 1;
@@ -276,7 +280,9 @@ Result<std::shared_ptr<Server>> ServerProcess::build(const OpenJob& job) {
   options.tables[0].init = "zero";
   options.tables[0].optimizer = {.rule = "sgd", .lr = 0.1F};
   options.dense_optimizer = {.rule = "sgd", .lr = 0.1F};
-  options.parameters = context_->graph->parameter_count();
+  const ModelShape shape = context_->shape();
+  options.parameters = shape.parameters;
+  options.phases = shape.phases;
   options.incarnation = job.incarnation;
   options.places = job.places;
   options.self = job.self;
@@ -287,7 +293,12 @@ Result<std::shared_ptr<Server>> ServerProcess::build(const OpenJob& job) {
   options.chain = {4, 1e9};  // tiny shards: by size alone all of them would be whole
   options.log = [this](const std::string& line) { context_->world.tell(name() + ": " + line); };
   FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options));
-  server->init_dense(context_->graph->initial_parameters(1));
+  std::vector<float> initial;
+  for (uint32_t phase = 0; phase < context_->plan.schedule.phases; ++phase) {
+    const auto one = context_->graph->initial_parameters(1 + phase);
+    initial.insert(initial.end(), one.begin(), one.end());
+  }
+  server->init_dense(initial);
   return server;
 }
 
@@ -447,8 +458,10 @@ Result<WorkerSetup> WorkerProcess::set_up(const JoinReply& joined) {
   for (uint32_t lane = 0; lane < plan.lanes[index_]; ++lane) {
     LaneSetup one;
     one.executor = node_.get();
-    FLUX_ASSIGN_OR_RETURN(auto net, Net::compile(context_->graph, {Precision::kFp32, 4, false}));
-    one.nets.push_back(std::move(net));
+    for (uint32_t phase = 0; phase < plan.schedule.phases; ++phase) {
+      FLUX_ASSIGN_OR_RETURN(auto net, Net::compile(context_->graph, {Precision::kFp32, 4, false}));
+      one.nets.push_back(std::move(net));
+    }
     one.reach = [this, shape, answers](ServerId, const std::string& address) {
       const auto held = std::make_shared<HeldServer>(
           context_->net.connect(node_.get(), address, PeerRole::kWorker), shape);

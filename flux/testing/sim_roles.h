@@ -40,7 +40,7 @@ namespace flux {
 struct ClusterContext {
   ClusterContext(uint64_t seed, ClusterBug planted, SimWorld::Tell tell);
   ~ClusterContext() { world.executor().clear(); }
-  uint32_t all_shards() const { return plan.shards + 1; }
+  uint32_t all_shards() const { return plan.shards + plan.schedule.phases; }
   ModelShape shape() const;
   DiskFaults disk_faults() const { return healed ? DiskFaults{} : plan.disk; }
 
