@@ -71,6 +71,7 @@ void JobMaster::State::evaluate() {
                      }
                      test_ = std::move(test).value();
                      geometry_texts_[test_->hash()] = test_->to_json();
+                     tell_bad_records("test data", *test_);
                      reports_.reset();
                      begin_test(0);
                    });

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "flux/base/text.h"
 #include "flux/coordinator/job_state.h"
 #include "flux/election/folder_election.h"
 #include "flux/storage/atomic_file.h"
@@ -31,6 +32,12 @@ JobMaster::State::State(JobPlan plan, JobMasterOptions options, Executor* execut
 
 std::string JobMaster::State::in_output(std::string_view name) const {
   return join_path(plan_.output, name);
+}
+
+void JobMaster::State::tell_bad_records(const std::string& whose, const Geometry& geometry) {
+  if (const uint64_t bad = geometry.bad_records(); bad > 0)
+    say(fmt::format("{}: {} bad record{} set aside, see {}", whose, with_commas(bad),
+                    bad == 1 ? " is" : "s are", in_output("bad_records")));
 }
 
 void JobMaster::State::start() {

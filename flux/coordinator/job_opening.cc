@@ -252,9 +252,7 @@ void JobMaster::State::pass_read(Result<Geometry> geometry) {
   geometry_ = std::move(geometry).value();
   geometry_texts_[geometry_->hash()] = geometry_->to_json();
   pass_open_ = true;
-  if (const uint64_t bad = geometry_->bad_records(); bad > 0)
-    say(fmt::format("pass {}: {} bad record{} set aside, see {}", plan_.passes[pass_],
-                    with_commas(bad), bad == 1 ? " is" : "s are", in_output("bad_records")));
+  tell_bad_records("pass " + plan_.passes[pass_], *geometry_);
   tell_all(
       "the pass to be opened",
       [pass = pass_, geometry = geometry_->hash()](ServerAdminPort* port, AdminCall call,

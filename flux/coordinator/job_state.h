@@ -176,6 +176,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void say(const std::string& line) { events_->say(line); }
   bool sync() const { return plan_.mode == "sync"; }
   std::string in_output(std::string_view name) const;
+  void tell_bad_records(const std::string& whose, const Geometry& geometry);
   CheckpointStore store() const { return CheckpointStore(checkpoint_folder_, files_); }
 
   // members

@@ -56,7 +56,7 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
   FLUX_RETURN_IF_ERROR(check_data_options(options));
   if (options.global_shuffle && geometry.format == "blocks" && options.format != "blocks")
     return open(geometry, block_file_options(options));
-  Geometry now = geometry;
+  Geometry now = geometry;  // with the times of change that are found
   now.format = options.format;
   now.pipe = pipe_text(options.pipe);
   now.batch_size = options.batch_size;
@@ -67,8 +67,9 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
       continue;
     }
     FLUX_ASSIGN_OR_RETURN(const ReadFile opened, ReadFile::open(file.path));
-    const auto modified_ns = static_cast<uint64_t>(opened.modified_ns());
-    if (opened.size() != file.bytes || modified_ns == file.modified_ns) {
+    const auto cut_ns =
+        std::exchange(file.modified_ns, static_cast<uint64_t>(opened.modified_ns()));
+    if (opened.size() != file.bytes || file.modified_ns == cut_ns) {
       file.bytes = opened.size();
       continue;
     }
@@ -77,21 +78,21 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
   }
   const std::vector<std::string> differences = geometry_differences(geometry, now);
   if (!differences.empty())
-    return error(Code::kStale,
-                 "the data is not what this pass was cut from: {}\n"
-                 "put it back until the pass is closed, or start over with --fresh",
-                 join(differences, "; "));
+    return invalid(
+        "the data is not what this pass was cut from: {}\n"
+        "put it back until the pass is closed, or start over with --fresh",
+        join(differences, "; "));
   for (const DataBlock& block : geometry.blocks)
     if (block.end - block.begin >= kBlockBytesMax)
       return error(Code::kCorrupt, "geometry: a block of {}", human_bytes(block.end - block.begin));
   const DataFormat* kind = find_format(options.format);
-  if (kind->open != nullptr) return kind->open(geometry, options);
+  if (kind->open != nullptr) return kind->open(now, options);
   std::vector<std::string> paths;
   for (const DataFile& file : geometry.files) paths.push_back(file.path);
   FLUX_ASSIGN_OR_RETURN(const DataOptions known, with_csv_header(paths, options));
   FLUX_ASSIGN_OR_RETURN(auto format, kind->lines(known));
   return std::unique_ptr<Dataset>(
-      std::make_unique<TextDataset>(geometry, options, std::move(format)));
+      std::make_unique<TextDataset>(std::move(now), options, std::move(format)));
 }
 
 }  // namespace flux

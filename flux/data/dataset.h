@@ -78,7 +78,9 @@ struct DataOptions {
   std::vector<SlotOptions> slots;
   std::vector<std::string> dense;               // names of numbers
   std::vector<std::string> labels = {"label"};  // in the order of the line
-  bool weights = false;                         // examples have a weight
+  // Which labels have to be from 0 to 1, as losses of probabilities need them; indices, rising.
+  std::vector<uint32_t> unit_labels;
+  bool weights = false;      // examples have a weight
   bool raw_keys = false;     // keys of the lines are those of tables: all slots share one key space
   bool one_key = false;      // every slot has exactly one key
   uint64_t bad_records = 0;  // of a pass that may be set aside (bad_records.h)
@@ -141,7 +143,7 @@ class Dataset {
   // Cuts `files` anew; kCancelled soon after *stop (if given) turns true.
   static Result<Geometry> scan(std::span<const std::string> files, const DataOptions& options,
                                unsigned threads, const std::atomic<bool>* stop = nullptr);
-  // Opens files as an earlier scan cut them; kStale (with the differences) if a file has changed
+  // Opens files as an earlier scan cut them; kInvalid (with the differences) if a file has changed
   // its size since.
   static Result<std::unique_ptr<Dataset>> open(const Geometry& geometry,
                                                const DataOptions& options);

@@ -366,7 +366,7 @@ TEST(DatasetErrors, DamagedGzipIsNoticed) {
   EXPECT_EQ(failure(dir.write("tail.gz", whole + std::string("\0x", 2))).code(), Code::kCorrupt);
 }
 
-TEST(DatasetErrors, ChangedFilesAreStale) {
+TEST(DatasetErrors, ChangedFilesAreRefused) {
   const TestDirectory dir;
   const auto lines = make_lines(200, 13);
   const std::string path = dir.write("a.tsv", text_of(lines));
@@ -377,13 +377,13 @@ TEST(DatasetErrors, ChangedFilesAreStale) {
   *std::find(text.begin(), text.end(), '\n') = ' ';  // one line less, the same size
   dir.write("a.tsv", text);
   const auto data = Dataset::open(g, options);
-  EXPECT_EQ(data.status().code(), Code::kStale);
+  EXPECT_EQ(data.status().code(), Code::kInvalid);
   EXPECT_NE(data.status().message().find("its content has changed"), std::string::npos);
   dir.write("a.tsv", text_of(lines));  // the same text, written later
   EXPECT_TRUE(Dataset::open(g, options).is_ok());
   dir.write("a.tsv", text + "x");
   const auto grown = Dataset::open(g, options);
-  EXPECT_EQ(grown.status().code(), Code::kStale);
+  EXPECT_EQ(grown.status().code(), Code::kInvalid);
   EXPECT_NE(
       grown.status().message().find(fmt::format("{} bytes, was {}", text.size() + 1, text.size())),
       std::string::npos);

@@ -2,8 +2,9 @@
 // begins. Plain files are read in parts by all threads; one that is packed or piped by one.
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <map>
 #include <memory>
-#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -18,6 +19,7 @@
 #include "flux/data/lines.h"
 #include "flux/data/options.h"
 #include "flux/data/sources/batch_hash.h"
+#include "flux/data/sources/plain_file.h"
 #include "flux/data/sources/text_file.h"
 #include "flux/data/sources/text_stream.h"
 #include "flux/data/text/csv.h"
@@ -26,8 +28,8 @@
 namespace flux {
 namespace {
 
-constexpr uint64_t kChunkBytes = 256 << 10;  // counted at once; stays in the second-level cache
-constexpr uint64_t kPartChunks = 64;         // read by one thread
+constexpr uint64_t kChunkBytes = kHashedBytes;  // counted at once; in the second-level cache
+constexpr uint64_t kPartChunks = 64;            // read by one thread
 
 struct Chunk {
   uint32_t newlines = 0;
@@ -62,7 +64,7 @@ class LineCounter {
     if (chunk.newlines > 0) line_begin_ = bytes_ + chunk.last + 1;
     newlines_ += chunk.newlines;
     bytes_ += size;
-    if (size > 0) content_ = hash_pair(content_, chunk.hash);
+    if (size > 0) content_ = add_chunk_hash(content_, chunk.hash);
     return Status::ok();
   }
   uint64_t newlines() const { return newlines_; }
@@ -316,15 +318,29 @@ Status cut_file(const FileScan& scan, uint32_t file, uint32_t per_block, unsigne
   return Status::ok();
 }
 
+// A file may have several names, through links.
+Status check_named_once(std::span<const std::string> files) {
+  std::map<std::filesystem::path, std::string> names;
+  for (const std::string& path : files) {
+    std::error_code failed;
+    std::filesystem::path real = std::filesystem::canonical(path, failed);
+    if (failed) real = path;  // whoever opens it says why
+    const auto [before, first] = names.emplace(std::move(real), path);
+    if (first) continue;
+    return before->second == path
+               ? invalid("{}: is named twice; name it once", path)
+               : invalid("{}: is the same file as {}; name it once", path, before->second);
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOptions& options,
                                unsigned threads, const std::atomic<bool>* stop) {
   FLUX_RETURN_IF_ERROR(check_data_options(options));
   if (files.empty()) return invalid("no data files; name at least one");
-  std::set<std::string> names;
-  for (const std::string& path : files)
-    if (!names.insert(path).second) return invalid("{}: is named twice; name it once", path);
+  FLUX_RETURN_IF_ERROR(check_named_once(files));
   const DataFormat* format = find_format(options.format);
   if (format->scan != nullptr) {
     FLUX_ASSIGN_OR_RETURN(Geometry g, format->scan(files, options, stop));

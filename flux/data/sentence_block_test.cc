@@ -158,7 +158,7 @@ TEST(Sentences, AnOpenPassKeepsItsVocabulary) {
   EXPECT_TRUE(problem().is_ok()) << problem().message();
 
   folder.write("v.txt", "a 2\nb 1\n");  // other counts: other draws
-  EXPECT_EQ(problem().code(), Code::kStale);
+  EXPECT_EQ(problem().code(), Code::kInvalid);
   EXPECT_NE(std::string::npos, problem().message().find(vocabulary + ": its content has changed"));
   EXPECT_NE(std::string::npos, problem().message().find("put it back until the pass is closed"));
   folder.write("v.txt", "a 1\nb 2\nc 3\n");

@@ -30,11 +30,11 @@ Status TextBlock::prepare(std::vector<uint32_t> order) {
   const size_t lines = index_lines(text_.data(), static_cast<uint32_t>(block.end - block.begin),
                                    expected, begins_.data());
   if (lines != expected)
-    return error(Code::kStale,
-                 "{}: bytes {} to {} hold {} lines where the scan found {}: the file "
-                 "has changed since; start afresh to scan it again",
-                 place_.path, block.begin, block.end,
-                 lines > expected ? "more" : std::to_string(lines), expected);
+    return invalid(
+        "{}: bytes {} to {} hold {} lines where the scan found {}: the file "
+        "has changed since; start afresh to scan it again",
+        place_.path, block.begin, block.end, lines > expected ? "more" : std::to_string(lines),
+        expected);
   return Status::ok();
 }
 

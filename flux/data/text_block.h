@@ -3,7 +3,7 @@
 // The text is filled in by whoever opens the block, then prepare() finds the lines. Formats derive
 // from it and read batches (BlockReader::read_batch). Memory of blocks that are done with is used
 // again through a BufferPool.
-// Threads: immutable after prepare(). Failure: kStale if the text is not what the scan saw.
+// Threads: immutable after prepare(). Failure: kInvalid if the text is not what the scan saw.
 #pragma once
 
 #include <memory>

@@ -12,7 +12,7 @@ Result<std::unique_ptr<Dataset>> open_data(const SavedModel& model,
   if (every_record) data.bad_records = 0;
   data.shuffle = false;  // predictions come out in the order of the file
   FLUX_ASSIGN_OR_RETURN(const auto paths, expand_globs(files));
-  FLUX_ASSIGN_OR_RETURN(const Geometry geometry, scan_good(paths, data, model.threads, stop));
+  FLUX_ASSIGN_OR_RETURN(const Geometry geometry, scan_evaluated(paths, data, model.threads, stop));
   return Dataset::open(geometry, data);
 }
 

@@ -211,10 +211,7 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
     return check_frozen(*shared, pass, frozen);
   };
   plan.scan_test = [shared, threads](const std::atomic<bool>* stop) -> Result<Geometry> {
-    DataOptions data = shared->data;
-    data.shuffle = false;
-    FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(shared->test));
-    return scan_good(files, data, threads, stop);
+    return cut_test(*shared, threads, stop);
   };
   return plan;
 }

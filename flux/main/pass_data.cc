@@ -21,9 +21,10 @@ Result<Geometry> scan_apart(std::span<const std::string> files, const DataOption
   return geometry;
 }
 
-Status write_bad(const Job& job, uint32_t pass, const std::vector<BadRecord>& bad) {
+// As OUTPUT/bad_records/NAME.tsv.
+Status write_bad(const Job& job, const std::string& name, const std::vector<BadRecord>& bad) {
   const std::string folder = job.output + "/bad_records";
-  const std::string path = fmt::format("{}/pass-{:05}.tsv", folder, pass);
+  const std::string path = fmt::format("{}/{}.tsv", folder, name);
   if (bad.empty() && !real_files().exists(path)) return Status::ok();
   FLUX_RETURN_IF_ERROR(real_files().make_folders(folder));
   return real_files().write_atomic(path, bad_records_text(bad));
@@ -57,17 +58,34 @@ std::string canonical(const std::string& path) {
 
 }  // namespace
 
-Result<Geometry> scan_good(std::span<const std::string> files, const DataOptions& options,
-                           unsigned threads, const std::atomic<bool>* stop) {
+Result<Geometry> scan_evaluated(std::span<const std::string> files, const DataOptions& options,
+                                unsigned threads, const std::atomic<bool>* stop) {
+  constexpr size_t kTold = 10;
   std::vector<BadRecord> bad;
-  return scan_apart(files, options, threads, stop, &bad);
+  FLUX_ASSIGN_OR_RETURN(Geometry geometry, scan_apart(files, options, threads, stop, &bad));
+  for (size_t i = 0; i < std::min(bad.size(), kTold); ++i)
+    fmt::print(stderr, "flux: set aside: {}\n", bad[i].why.message());
+  if (bad.size() > kTold)
+    fmt::print(stderr, "flux: set aside: {} more records; `flux data validate` names them all\n",
+               with_commas(bad.size() - kTold));
+  return geometry;
+}
+
+Result<Geometry> cut_test(const Job& job, unsigned threads, const std::atomic<bool>* stop) {
+  std::vector<BadRecord> bad;
+  DataOptions options = job.data;
+  options.shuffle = false;
+  FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(job.test));
+  FLUX_ASSIGN_OR_RETURN(Geometry geometry, scan_apart(files, options, threads, stop, &bad));
+  FLUX_RETURN_IF_ERROR(write_bad(job, "test", bad));
+  return geometry;
 }
 
 Result<Geometry> cut_pass(const Job& job, uint32_t pass, std::span<const std::string> files,
                           unsigned threads, const std::atomic<bool>* stop) {
   std::vector<BadRecord> bad;
   FLUX_ASSIGN_OR_RETURN(Geometry geometry, scan_apart(files, job.data, threads, stop, &bad));
-  FLUX_RETURN_IF_ERROR(write_bad(job, pass, bad));
+  FLUX_RETURN_IF_ERROR(write_bad(job, fmt::format("pass-{:05}", pass), bad));
   if (!job.data.global_shuffle) return geometry;
   return shuffle_pass(job, pass, std::move(geometry), threads, stop);
 }

@@ -11,9 +11,13 @@
 
 namespace flux {
 
-// Without bad records, of which nothing is written down.
-Result<Geometry> scan_good(std::span<const std::string> files, const DataOptions& options,
-                           unsigned threads, const std::atomic<bool>* stop);
+// Data that a model is evaluated on. Bad records are told on standard error, the first ten.
+Result<Geometry> scan_evaluated(std::span<const std::string> files, const DataOptions& options,
+                                unsigned threads, const std::atomic<bool>* stop);
+
+// The test data of a job, in the order of the files. Bad records are written to
+// OUTPUT/bad_records/test.tsv, which is of the newest evaluation.
+Result<Geometry> cut_test(const Job& job, unsigned threads, const std::atomic<bool>* stop);
 
 // Pass `pass` of a job. Bad records are written to OUTPUT/bad_records/pass-NUMBER.tsv, which is of
 // the newest cut of that pass. With data.global_shuffle the cut is of

@@ -153,6 +153,7 @@ struct OperatorInfo {
   std::string doc;
   int inputs_min = 0, inputs_max = 0;
   std::vector<AttrSpec> attrs;
+  int probability_input = -1;  // input that has to be from 0 to 1, as a label of a log loss
 };
 const std::vector<OperatorInfo>& operator_infos();
 // Attributes that any node with parameters takes besides its operator's own.

@@ -8,6 +8,13 @@
 #include <unistd.h>
 
 namespace flux {
+namespace {
+
+int64_t modified_of(const struct stat& st) {
+  return st.st_mtim.tv_sec * 1'000'000'000LL + st.st_mtim.tv_nsec;
+}
+
+}  // namespace
 
 Result<ReadFile> ReadFile::open(const std::string& path) {
   int fd = -1;
@@ -22,7 +29,7 @@ Result<ReadFile> ReadFile::open(const std::string& path) {
     return invalid("{}: is a directory; name a file, or the files in it with '{}/*'", path, path);
   if (!S_ISREG(st.st_mode)) return invalid("{}: is not a regular file", path);
   file.size_ = static_cast<uint64_t>(st.st_size);
-  file.modified_ns_ = st.st_mtim.tv_sec * 1'000'000'000LL + st.st_mtim.tv_nsec;
+  file.modified_ns_ = modified_of(st);
   return file;
 }
 
@@ -42,6 +49,12 @@ ReadFile& ReadFile::operator=(ReadFile&& other) noexcept {
 
 ReadFile::~ReadFile() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+Result<bool> ReadFile::is_as_opened() const {
+  struct stat st = {};
+  if (::fstat(fd_, &st) != 0) return errno_status(path_, errno);
+  return static_cast<uint64_t>(st.st_size) == size_ && modified_of(st) == modified_ns_;
 }
 
 Status ReadFile::read_at(uint64_t offset, void* out, size_t size) const {

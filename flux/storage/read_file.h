@@ -30,6 +30,8 @@ class ReadFile {
   uint64_t size() const { return size_; }
   // When its content last changed, as the file system says; nanoseconds since 1970.
   int64_t modified_ns() const { return modified_ns_; }
+  // Whether size and time of change are still those of open().
+  Result<bool> is_as_opened() const;
   // Fills out[0, size) from `offset`; kIo naming the byte where the file ended if it is shorter.
   Status read_at(uint64_t offset, void* out, size_t size) const;
 

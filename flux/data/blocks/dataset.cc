@@ -25,6 +25,8 @@ class BlockFileDataset final : public Dataset {
     for (const DataFile& file : geometry_.files) {
       auto reading = std::make_shared<RecordReading>(options);
       FLUX_ASSIGN_OR_RETURN(reading->file, BlockFile::open(file.path));
+      if (reading->file->content() != file.content)
+        return invalid("{}: was written anew since it was cut; start afresh", file.path);
       RecordSchema wanted = schema_of(options);
       if (options.key_per_example) wanted.slots = reading->file->schema().slots;
       FLUX_ASSIGN_OR_RETURN(reading->map, map_schema(file.path, reading->file->schema(), wanted));

@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "flux/data/criteo.h"
+#include "flux/data/label_check.h"
 #include "flux/data/one_key.h"
 
 namespace flux {
@@ -76,13 +77,13 @@ Status RecordBlock::load(std::vector<uint32_t> order) {
   const std::string& path = reading_->file->path();
   const uint64_t first = number_in_file(0);
   if (first + block_.records > reading_->file->records())
-    return error(Code::kStale, "{}: has {} records where {} were found; start afresh", path,
-                 reading_->file->records(), first + block_.records);
+    return invalid("{}: has {} records where {} were found; start afresh", path,
+                   reading_->file->records(), first + block_.records);
   const std::span<const IndexEntry> chunks = reading_->file->chunks_of(first, block_.records);
   const uint64_t end =
       chunks.back().offset + sizeof(ChunkHead) + uint64_t{chunks.back().payload_bytes};
   if (chunks.front().offset != block_.begin || end != block_.end)
-    return error(Code::kStale, "{}: was written anew since it was cut; start afresh", path);
+    return invalid("{}: was written anew since it was cut; start afresh", path);
   FLUX_RETURN_IF_ERROR(reading_->file->file().read_at(block_.begin, bytes_.data(), bytes_.size()));
   places_.reserve(block_.records);
   for (const IndexEntry& chunk : chunks)
@@ -247,6 +248,9 @@ Status RecordBlock::read_batch(uint32_t batch, Batch* out) const {
     if (!fits) return broken(records[i]);
   }
   if (!out->begin.empty()) out->begin.back() = at;
+  if (const auto wrong = find_wrong_label(*out, reading_->unit_labels))
+    return invalid("{}: record {}: {}", reading_->file->path(),
+                   number_in_file(records[wrong->example]) + 1, wrong->text(reading_->labels));
   if (reading_->one_key)
     if (const auto wrong = take_one_key_each(out))
       return invalid("{}: record {}: {}", reading_->file->path(),

@@ -2,8 +2,8 @@
 //
 // Chunks are checked against their hashes when they are loaded; what their records say of their own
 // size is checked as they are read, so that no file can make a reader look elsewhere.
-// Threads: immutable after load(). Failure: kCorrupt with path and byte; kStale if the file is not
-// the one that the pass was cut from.
+// Threads: immutable after load(). Failure: kCorrupt with path and byte; kInvalid if the file is
+// not the one that the pass was cut from.
 #pragma once
 
 #include <memory>
@@ -23,6 +23,8 @@ struct RecordReading {
   explicit RecordReading(const DataOptions& options)
       : features(options),
         slots(options.slots),
+        labels(options.labels),
+        unit_labels(options.unit_labels),
         groups(!options.group.empty()),
         one_key(options.one_key),
         key_per_example(options.key_per_example) {}
@@ -31,6 +33,8 @@ struct RecordReading {
   SchemaMap map;
   FeaturePlan features;
   std::vector<SlotOptions> slots;
+  std::vector<std::string> labels;
+  std::vector<uint32_t> unit_labels;
   bool groups = false;
   bool one_key = false;
   bool key_per_example = false;

@@ -37,8 +37,8 @@ class ParquetDataset final : public Dataset {
       FLUX_ASSIGN_OR_RETURN(auto opened, ParquetFile::open(file.path));
       FLUX_ASSIGN_OR_RETURN(ColumnMap map, map_columns(file.path, opened->columns(), wanted));
       if (opened->rows() < file.records)
-        return error(Code::kStale, "{}: has {} records where {} were found; start afresh",
-                     file.path, opened->rows(), file.records);
+        return invalid("{}: has {} records where {} were found; start afresh", file.path,
+                       opened->rows(), file.records);
       sources_.push_back(
           std::make_unique<RowSource>(std::move(opened), std::move(map), wanted, block_rows_));
     }

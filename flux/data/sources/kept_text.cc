@@ -14,8 +14,7 @@ constexpr size_t kSkipBytes = 128 << 10;
 Status KeptText::read_exactly(TextStream* stream, size_t size, char* out) const {
   FLUX_ASSIGN_OR_RETURN(const size_t got, stream->read(out, size));
   if (got == size) return Status::ok();
-  return error(
-      Code::kStale,
+  return invalid(
       "{}: its text ends at byte {}, where the scan found more: it has changed since; start "
       "afresh to scan it again",
       path_, stream->text_offset());

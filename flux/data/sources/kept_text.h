@@ -1,5 +1,5 @@
 // KeptText: a TextFile behind a stream that stays open; text_file.h says why.
-// Threads: any; reads wait for each other. Failure: as the stream; kStale if the text is shorter.
+// Threads: any; reads wait for each other. Failure: as the stream; kInvalid if the text is shorter.
 #pragma once
 
 #include <functional>

@@ -148,7 +148,7 @@ TEST(PipeErrors, OutputThatDiffersIsStale) {
   const auto data = open_data(path, piped(command));
   ASSERT_TRUE(data.is_ok()) << data.status().message();
   const auto block = data.value()->open_block(0, 0);
-  ASSERT_EQ(block.status().code(), Code::kStale);
+  ASSERT_EQ(block.status().code(), Code::kInvalid);
   EXPECT_TRUE(block.status().message().starts_with(path + ": the output of /bin/sh -c "));
   EXPECT_NE(block.status().message().find("the text must be the same whenever it is read"),
             std::string::npos);
@@ -163,7 +163,7 @@ TEST(PipeErrors, AnotherCommandIsAnotherPass) {
   ASSERT_TRUE(again.is_ok()) << again.status().message();
   EXPECT_EQ(again.value().to_json(), geometry.value().to_json());
   const auto data = Dataset::open(again.value(), piped({"cat", "-u"}));
-  EXPECT_EQ(data.status().code(), Code::kStale);
+  EXPECT_EQ(data.status().code(), Code::kInvalid);
   EXPECT_NE(data.status().message().find(R"(pipe ["cat","-u"], was ["cat"])"), std::string::npos)
       << data.status().message();
 }
@@ -240,7 +240,7 @@ TEST(KeptText, UnpacksOnceInOrderAndAlmostInOrder) {
   read(21);
   EXPECT_EQ(opened.times, 4U);
   char beyond[2];
-  EXPECT_EQ(text.read(opened.text.size() - 1, 2, beyond).code(), Code::kStale);
+  EXPECT_EQ(text.read(opened.text.size() - 1, 2, beyond).code(), Code::kInvalid);
 }
 
 }  // namespace

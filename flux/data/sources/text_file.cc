@@ -9,6 +9,7 @@
 #include "flux/data/sources/batch_hash.h"
 #include "flux/data/sources/kept_text.h"
 #include "flux/data/sources/pipe_stream.h"
+#include "flux/data/sources/plain_file.h"
 #include "flux/data/sources/zstd_stream.h"
 #include "flux/storage/read_file.h"
 
@@ -16,18 +17,6 @@ namespace flux {
 namespace {
 
 constexpr uint64_t kPointsApart = 256 << 10;
-
-class PlainText final : public TextFile {
- public:
-  explicit PlainText(std::string path) : path_(std::move(path)) {}
-  Status read(uint64_t begin, size_t size, char* out) override {
-    FLUX_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::open(path_));
-    return file.read_at(begin, out, size);
-  }
-
- private:
-  const std::string path_;
-};
 
 class GzipText final : public TextFile {
  public:
@@ -112,7 +101,7 @@ std::unique_ptr<TextFile> make_text_file(const DataFile& file, const PipeOptions
       opener = std::make_unique<PipeOpener>(file.path, pipe);
       break;
     default:
-      return std::make_unique<PlainText>(file.path);
+      return std::make_unique<PlainFile>(file);
   }
   return std::make_unique<KeptText>(file.path, std::move(opener), std::move(cuts));
 }
@@ -165,10 +154,10 @@ Status TextFiles::read(const DataBlock& block, char* out) const {
   FLUX_RETURN_IF_ERROR(file->read(block.begin, size, out));
   if (block.content == 0 || block.content == hash_batches({out, size}, batch_size_))
     return Status::ok();
-  return error(Code::kStale,
-               "{}: bytes {} to {} are not those that the scan found; the text must be the same "
-               "whenever it is read, until the pass is closed; start afresh to scan it again",
-               names_[block.file], block.begin, block.end);
+  return invalid(
+      "{}: bytes {} to {} are not those that the scan found; the text must be the same "
+      "whenever it is read, until the pass is closed; start afresh to scan it again",
+      names_[block.file], block.begin, block.end);
 }
 
 }  // namespace flux

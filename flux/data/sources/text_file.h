@@ -9,7 +9,7 @@
 // file begins it anew.
 // The output of a command is not put into a file: a pass would need disk for all of its text.
 // Threads: any; reads through one stream wait for each other.
-// Failure: as the packing says; kStale if the text is not what the scan saw.
+// Failure: as the packing says; kInvalid if the text is not what the scan saw.
 #pragma once
 
 #include <cstdint>

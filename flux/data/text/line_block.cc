@@ -4,6 +4,7 @@
 
 #include "flux/data/criteo.h"
 #include "flux/data/feature_plan.h"
+#include "flux/data/label_check.h"
 #include "flux/data/one_key.h"
 #include "flux/data/text/line_parser.h"
 
@@ -18,7 +19,8 @@ struct LineReading {
         features(options),
         slots(options.key_per_example ? 1 : static_cast<uint32_t>(options.slots.size())),
         numbers(static_cast<uint32_t>(options.dense.size())),
-        labels(options.labels.size()),
+        labels(options.labels),
+        unit_labels(options.unit_labels),
         key_per_example(options.key_per_example),
         groups(!options.group.empty()),
         weights(options.weights),
@@ -32,7 +34,8 @@ struct LineReading {
   std::unique_ptr<const LineParser> parser;
   FeaturePlan features;
   uint32_t slots, numbers;  // of the lines
-  size_t labels;
+  std::vector<std::string> labels;
+  std::vector<uint32_t> unit_labels;
   bool key_per_example, groups, weights, one_key, values = false;
   std::vector<SlotOptions> names;
   size_t slices;
@@ -74,6 +77,8 @@ class LineBlock final : public TextBlock {
       else
         add_keys(&record, i, out);
     }
+    if (const auto wrong = find_wrong_label(*out, reading_->unit_labels))
+      return refuse(records[wrong->example], 1, wrong->text(reading_->labels));
     if (reading_->one_key)
       if (const auto wrong = take_one_key_each(out))
         return refuse(records[wrong->example], 1, wrong->text(reading_->names));
@@ -87,7 +92,7 @@ class LineBlock final : public TextBlock {
     out->size = static_cast<uint32_t>(examples);
     out->slots = reading_->slots;
     out->dense = reading_->numbers;
-    out->labels.resize(examples * reading_->labels);
+    out->labels.resize(examples * reading_->labels.size());
     out->dense_values.resize(examples * reading_->numbers);
     out->keys.clear();
     if (one_key) out->keys.resize(examples);

@@ -39,13 +39,15 @@ struct FocalLoss : PointLoss {
 }  // namespace
 
 OperatorDef operator_focal_loss() {
-  return loss_operator<FocalLoss>(
+  OperatorDef def = loss_operator<FocalLoss>(
       "focal_loss",
       "Log loss of a logit [B,1] against a label, times (1 - p of the true label)^gamma; "
       "predictions are the logit's sigmoid.",
       infer_point_loss,
       {float_attribute("gamma", 2, 0, 16, "how much less the easy examples count"),
        float_attribute("alpha", 0.25, 0, 1, "weight of label 1; label 0 has 1 - alpha")});
+  def.info.probability_input = def.label_input;
+  return def;
 }
 
 }  // namespace flux

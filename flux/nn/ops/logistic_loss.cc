@@ -101,6 +101,7 @@ OperatorDef operator_logistic_loss() {
   };
   def.is_loss = true;
   def.label_input = 1;
+  def.info.probability_input = 1;
   return def;
 }
 
