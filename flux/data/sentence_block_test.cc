@@ -121,6 +121,22 @@ TEST(Sentences, SharesOfWordsAndNegativesAreAsDescribed) {
   EXPECT_EQ(drawn.size(), 2U);
 }
 
+TEST(Sentences, ALineThatIsNoTextIsNamed) {
+  const TestDirectory folder;
+  const DataOptions options = options_for(folder.write("v.txt", "a 1\n"), 0, 1);
+  const auto problem = [&](const std::string& text) {
+    const auto data = open_text(folder.write("t.txt", text), options);
+    Batch batch;
+    return data->open_block(0, 0).value()->read_batch(0, &batch).message();
+  };
+  EXPECT_EQ(problem("a\nb na\xc3\xafve a\r\n"), "");
+  EXPECT_EQ(problem(std::string("a\nb \0 a\n", 8)),
+            folder.path("t.txt:2:3: byte \\x00, which no text has; is this a text file?"));
+  EXPECT_EQ(problem("a\nb\nna\xefve a\n"),
+            folder.path("t.txt:3:3: byte \\xef is not UTF-8; if this is text, turn it into UTF-8 "
+                        "(iconv), if not, take it out"));
+}
+
 TEST(Sentences, OptionsOfOtherFormatsAreRefused) {
   DataOptions options;
   options.format = "sentences";

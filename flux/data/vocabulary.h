@@ -1,8 +1,9 @@
 // Vocabulary: the words of a corpus and how often each comes, as `flux data vocab` counts them.
 //
-// The file has a line "word count" for each word. What stands for a word in tables is word_key().
-// Threads: a plain value. Failure: kInvalid with "path:line:column: what" for a bad line, kNotFound
-// or kIo for files.
+// The file, plain or packed, has a line "word count" for each word; words are UTF-8. What stands
+// for a word in tables is word_key().
+// Threads: a plain value. Failure: kInvalid with "path:line:column: what" for a bad line,
+// kNotFound, kIo or kCorrupt for files.
 #pragma once
 
 #include <cstdint>

@@ -36,8 +36,6 @@ Result<WholeData> WholeData::open(const std::vector<std::string>& files, DataOpt
                                   unsigned threads) {
   options = as_written(std::move(options));
   options.batch_size = kBatch;
-  if (options.format == "sentences")
-    return invalid("files of format sentences are plain text: look at them with 'head'");
   FLUX_ASSIGN_OR_RETURN(Geometry geometry, Dataset::scan(files, options, threads));
   return open_cut(std::move(geometry), std::move(options), threads);
 }
@@ -51,6 +49,8 @@ Result<WholeData> WholeData::open_cut(Geometry geometry, DataOptions options, un
 }
 
 Status WholeData::read(const Sink& sink) const {
+  if (options_.format == "sentences")
+    return invalid("files of format sentences are plain text: look at them with 'head'");
   const auto blocks = static_cast<uint32_t>(data_->geometry().blocks.size());
   for (uint32_t first = 0; first < blocks; first += threads_) {
     std::vector<std::vector<Batch>> read(std::min(threads_, blocks - first));
