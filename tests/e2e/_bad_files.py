@@ -250,11 +250,14 @@ def of_pipes(fmt: Format) -> Iterator[BadFile]:
         ("writes nothing", "true", "{path}: " + fmt.empty),
         ("writes a line without end", "cat,-,/dev/zero",
          f"{{path}}:{LINES + 1}:1: line is longer"),
+        ("never ends", f"yes,{fmt.good[0]}",
+         "{path}: the command yes .* wrote more than 0.002 GB of text \\(data.pipe_max_gb\\)"),
         ("not gzip", "gzip,-dc", "{path}: the command gzip -dc ended with exit code 1; it said:"),
     ]:
         quoted = ", ".join("'" + word.replace("'", "''") + "'" for word in command.split(","))
         yield BadFile(f"pipe: {name}", write(text), says, fmt, fmt.suffix,
-                      ["--set", f"data.pipe=[{quoted}]", "--set", "data.pipe_timeout=0.2"])
+                      ["--set", f"data.pipe=[{quoted}]", "--set", "data.pipe_timeout=0.2",
+                       "--set", "data.pipe_max_gb=0.002"])
     yield BadFile("pipe: bad line", write(to_bytes(lines)),
                   f"{{path}}:{BAD_LINE}:\\d+: .*({fmt.mistakes[0].says})", fmt, fmt.suffix,
                   ["--set", "data.pipe=[cat]"])
