@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "flux/data/test_files.h"
-#include "flux/data/text/test_lines.h"
+#include "flux/data/text/test_parsers.h"
 
 namespace flux {
 namespace {
@@ -145,25 +145,21 @@ TEST(CsvFiles, MistakesNameTheFileAndItsLine) {
 }
 
 TEST(CsvOptions, CharactersAreCharacters) {
-  const auto problem = [](const DataOptions& o) {
-    const std::vector<std::string> files = {"a"};
-    return Dataset::scan(files, o, 1).status().message();
-  };
   DataOptions o = options();
   o.csv.separator = "::";
-  EXPECT_EQ(problem(o),
+  EXPECT_EQ(options_problem(o),
             "data.csv.separator: '::' is not one character; allowed: one character, or tab");
   o = options();
   o.csv.list = ",";
-  EXPECT_EQ(problem(o), "data.csv: separator, quote and list have to differ");
+  EXPECT_EQ(options_problem(o), "data.csv: separator, quote and list have to differ");
   o = options();
   o.columns.clear();
   o.csv.header = false;
-  EXPECT_EQ(problem(o),
+  EXPECT_EQ(options_problem(o),
             "data: csv without a header needs data.columns: what stands where in a line");
   o = options();
   o.columns = {"click", "user", "tags", "city", "dense"};
-  EXPECT_EQ(problem(o),
+  EXPECT_EQ(options_problem(o),
             "data.columns: 'dense' is for format multislot; a cell of csv holds one number");
 }
 
