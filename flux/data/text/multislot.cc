@@ -108,6 +108,21 @@ std::optional<LineError> PlainMultiSlot::read_value(const LineColumn& column, si
   return std::nullopt;
 }
 
+std::string MultiSlotParser::name_of(std::string_view line) const {
+  LineWords words(without_return(line));
+  std::string_view name;
+  for (const LineColumn& column : columns_) {
+    uint64_t count = 0;
+    std::string_view value;
+    if (!parse_whole(words.next(), &count)) break;
+    for (; count > 0 && !(value = words.next()).empty(); --count) {
+    }
+    if (column.kind == LineColumn::kId || (column.kind == LineColumn::kLogKey && name.empty()))
+      name = value;
+  }
+  return name == kNoName ? "" : std::string(name);
+}
+
 Status check_multislot(const DataOptions& options) {
   FLUX_RETURN_IF_ERROR(check_declared(options, {.columns = true, .values = false}));
   return multislot_columns(options).status();
