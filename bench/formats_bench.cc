@@ -126,7 +126,7 @@ void run_set(const std::string& name, const std::string& source, const DataOptio
   for (const std::string& format : formats) {
     if (!only.empty() && format != only) continue;
     const TextWriter* writer = find_text_writer(format);
-    if (writer != nullptr && !writer->can_hold(data.schema()).is_ok()) continue;
+    if (writer != nullptr && !writer->can_hold({data.schema()}).is_ok()) continue;
     const std::string path = source + "." + format;
     write(data, format, path);
     report(name, path, written_options(data.schema(), format), data.records(), json);

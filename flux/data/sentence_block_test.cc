@@ -159,6 +159,26 @@ TEST(Sentences, AMissingVocabularyIsNamed) {
   EXPECT_NE(std::string::npos, geometry.status().message().find("none.txt"));
 }
 
+// The data may be large: reading it first would keep the message back.
+TEST(Sentences, ABadVocabularyIsNamedBeforeTheDataIsRead) {
+  const TestDirectory folder;
+  const DataOptions options = options_for(folder.write("v.txt", "a 1\nb\n"), 0, 1);
+  EXPECT_EQ(Dataset::scan({{folder.path("none.txt")}}, options, 1).status().message(),
+            folder.path("v.txt:2:2: a count must follow the word"));
+}
+
+TEST(Sentences, AChangeFarBehindInAVocabularyIsSeen) {
+  const TestDirectory folder;
+  std::string words;
+  for (int i = 0; i < 200'000; ++i) words += fmt::format("word{} 1\n", i);
+  const DataOptions options = options_for(folder.write("v.txt", words), 0, 1);
+  const auto cut = Dataset::scan({{folder.write("t.txt", "word1\n")}}, options, 1);
+  ASSERT_TRUE(cut.is_ok()) << cut.status().message();
+  words[words.size() - 2] = '2';
+  folder.write("v.txt", words);
+  EXPECT_EQ(Dataset::open(cut.value(), options).status().code(), Code::kStale);
+}
+
 TEST(Sentences, AnOpenPassKeepsItsVocabulary) {
   const TestDirectory folder;
   const std::string text = folder.write("t.txt", "a b\nb\n");

@@ -120,8 +120,15 @@ VocabularyLine read_line(std::string_view line) {
 // Takes the text of a vocabulary in pieces.
 class VocabularyReader {
  public:
-  explicit VocabularyReader(const std::string& path) : path_(path) {}
+  VocabularyReader(const std::string& path, uint64_t bytes_max)
+      : path_(path), bytes_left_(bytes_max) {}
   Status add(std::string_view text) {
+    if (text.size() > bytes_left_)
+      return invalid(
+          "{}: its text is larger than a vocabulary may be; leave out rare words: flux "
+          "data vocab --min-count",
+          path_);
+    bytes_left_ -= text.size();
     while (!text.empty()) {
       const size_t end = std::min(text.find('\n'), text.size());
       line_ += text.substr(0, std::min(end, kLineBytesMax + 1));
@@ -165,6 +172,7 @@ class VocabularyReader {
   }
 
   const std::string& path_;
+  uint64_t bytes_left_;
   uint64_t number_ = 1;
   std::string line_;  // so far
   std::unordered_set<uint64_t> seen_;
@@ -173,8 +181,8 @@ class VocabularyReader {
 
 }  // namespace
 
-Result<Vocabulary> Vocabulary::load(const std::string& path) {
-  VocabularyReader reader(path);
+Result<Vocabulary> Vocabulary::load(const std::string& path, uint64_t bytes_max) {
+  VocabularyReader reader(path, bytes_max);
   FLUX_RETURN_IF_ERROR(read_text(path, [&](std::string_view text) { return reader.add(text); }));
   return reader.finish();
 }

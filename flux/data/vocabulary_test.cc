@@ -86,7 +86,7 @@ TEST(Vocabulary, WhatIsNoTextIsRefused) {
   const auto counted = [&](const std::string& text) {
     return count_words({{folder.write("c.txt", text)}}, 1, 1).status().message();
   };
-  const std::string nul("a 1\nb\0 2\n", 10);
+  const std::string nul("a 1\nb\0 2\n", 9);
   EXPECT_EQ(loaded(nul),
             folder.path("v.txt:2:2: byte \\x00, which no text has; is this a text file?"));
   EXPECT_EQ(counted(nul), folder.path("c.txt:2: in 'b\\x00': byte \\x00, which no text has; is "
@@ -108,6 +108,9 @@ TEST(Vocabulary, ReadsLargeAndPackedFiles) {
     const auto read = Vocabulary::load(path);
     ASSERT_TRUE(read.is_ok()) << read.status().message();
     EXPECT_EQ(read.value().to_text(), text);
+    EXPECT_TRUE(Vocabulary::load(path, text.size()).is_ok());
+    EXPECT_NE(std::string::npos,
+              Vocabulary::load(path, text.size() - 1).status().message().find("larger than"));
   }
 }
 

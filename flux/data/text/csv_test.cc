@@ -39,6 +39,20 @@ TEST(CsvLine, ReadsCellsListsQuotesAndWhatIsMissing) {
   EXPECT_EQ(read("1,,,,"), "w=1 group=0 ordered=true label=0x1p+0 dense=0x0p+0");
 }
 
+TEST(CsvLine, TheNameIsInTheColumnId) {
+  DataOptions o = options();
+  o.columns = {"click", "user", "tags", "city", "price", "id"};
+  const auto name = [&](const std::string& line) {
+    return name_in(CsvParser(o, columns_of(o.columns, o).value()), line);
+  };
+  EXPECT_EQ(name("1,17,,,0.5,a7"), "a7");
+  EXPECT_EQ(name("1,17,,\"Rome, x\",0.5,\"a \"\"7\"\", b\"\r"), "a \"7\", b");
+  EXPECT_EQ(name("1,17,,,0.5,"), "");
+  EXPECT_EQ(name("1,17,,,0.5,NA"), "");
+  o.columns.back() = "-";
+  EXPECT_EQ(name("1,17,,,0.5,a7"), "");
+}
+
 TEST(CsvLine, ReadsOtherColumnsAndOtherCharacters) {
   DataOptions o = options();
   o.columns = {"-", "city", "id", "weight", "price", "sid", "tags", "user", "click"};

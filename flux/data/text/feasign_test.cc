@@ -148,6 +148,15 @@ TEST(FeasignLine, TheFastParserReadsWhatThePlainOneReads) {
   expect_fast_as_plain(FastFeasign(shape), PlainFeasign(shape), made_line, " \t:=,.-e019uw\r");
 }
 
+TEST(FeasignLine, TheNameIsWhatIdSays) {
+  const DataOptions o = options();
+  const FeasignParser parser(o);
+  EXPECT_EQ(name_in(parser, "1,0 user:1 id=a7 item:2"), "a7");
+  EXPECT_EQ(name_in(parser, "1,0 user:1\tid=id=x\r"), "id=x");
+  EXPECT_EQ(name_in(parser, "1,0 id= user:1"), "");
+  EXPECT_EQ(name_in(parser, "1,0 sid=s7 user:1"), "");
+}
+
 TEST(FeasignBlock, KeysStandSlotBySlotWhateverTheOrderOfTheLine) {
   const TestDirectory folder;
   const std::string path = folder.path("a.txt");

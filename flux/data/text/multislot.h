@@ -32,7 +32,7 @@ class PlainMultiSlot final : public LineParser {
                                       size_t at, LineRecord* out) const;
   // Values that the column has; ~0: any number.
   uint64_t width(const LineColumn& column) const;
-  std::string name_of(size_t place) const;
+  std::string shown_slot(size_t place) const;
 
   const LineShape& shape_;
   const std::vector<LineColumn>& columns_;

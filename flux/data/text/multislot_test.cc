@@ -110,6 +110,28 @@ std::string made_line(Random* random) {
   return line + fmt::format(" 2 {} -{}", random->below(1000) / 16.0, random->below(1000));
 }
 
+TEST(MultiSlotLine, TheNameIsInItsColumnOrTheLogkey) {
+  DataOptions o = options();
+  const auto name = [&](std::vector<std::string> names, const std::string& line) {
+    o.columns = std::move(names);
+    return name_in(MultiSlotParser(o, columns(o)), line);
+  };
+  const std::string logkey(40, 'k');
+  EXPECT_EQ(name({"id", "click", "user", "item", "tags", "dense"}, "1 a7 1 1 0 0 0 2 1 2"), "a7");
+  EXPECT_EQ(name({"click", "user", "item", "tags", "dense", "id"}, "1 1 2 5 6 0 0 2 1 2 1 b\r"),
+            "b");
+  EXPECT_EQ(name({"id", "click", "user", "item", "tags", "dense"}, "1 - 1 1 0 0 0 2 1 2"), "");
+  EXPECT_EQ(name({"click", "user", "item", "tags", "dense"}, "1 1 0 0 0 2 1 2"), "");
+  EXPECT_EQ(name({"logkey", "click", "user", "item", "tags", "dense"},
+                 "1 " + logkey + " 1 1 0 0 0 2 1 2"),
+            logkey);
+  for (const bool id_first : {true, false})
+    EXPECT_EQ(name({id_first ? "id" : "logkey", id_first ? "logkey" : "id", "click", "user", "item",
+                    "tags", "dense"},
+                   (id_first ? "1 a7 1 " + logkey : "1 " + logkey + " 1 a7") + " 1 1 0 0 0 2 1 2"),
+              "a7");
+}
+
 TEST(MultiSlotLine, TheFastParserReadsWhatThePlainOneReads) {
   const DataOptions o = options();
   const LineShape shape(o);

@@ -1,4 +1,5 @@
-// For the unit tests of text formats: a fast parser beside the plain one, options that are refused.
+// For the unit tests of text formats: a fast parser beside the plain one, names of examples,
+// options that are refused.
 // Included by tests only.
 #pragma once
 
@@ -31,6 +32,15 @@ void expect_fast_as_plain(const Fast& fast, const LineParser& plain, std::string
   }
   EXPECT_GT(good, 20'000U);
   EXPECT_GT(taken, good * 8 / 10);
+}
+
+// What a line that is taken calls its example.
+inline std::string name_in(const LineParser& parser, std::string_view line) {
+  const PaddedLine padded(line);
+  LineRecord record;
+  const auto wrong = parser.parse(padded.view(), &record);
+  EXPECT_FALSE(wrong) << line << ": " << wrong->what;
+  return parser.name_of(padded.view());
 }
 
 // Why data with these options is refused before any file is looked at.

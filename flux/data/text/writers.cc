@@ -55,7 +55,7 @@ Status check_plain(const char* format, const RecordSchema& schema, bool weights,
   return Status::ok();
 }
 
-Status holds_all(const RecordSchema& /*schema*/) {
+Status holds_all(const WrittenSchema& /*schema*/) {
   return Status::ok();
 }
 
@@ -67,8 +67,15 @@ Status append_feasign(const WrittenSchema& schema, const Batch& batch, uint32_t 
   return Status::ok();
 }
 
-Status multislot_holds(const RecordSchema& schema) {
-  return schema.values ? cannot("multislot", "values of keys") : Status::ok();
+Status multislot_holds(const WrittenSchema& schema) {
+  if (schema.values) return cannot("multislot", "values of keys");
+  for (const auto* names : {&schema.labels, &schema.slots, &schema.dense})
+    for (const std::string& name : *names)
+      if ((schema.names && name == "id") || (schema.groups && name == "sid"))
+        return cannot("multislot", fmt::format("a feature of the name '{}', which is the column of "
+                                               "{} there",
+                                               name, name == "id" ? "names" : "sessions"));
+  return Status::ok();
 }
 
 // A slot without keys has Paddle's padding, one 0.
@@ -80,6 +87,7 @@ Status append_multislot(const WrittenSchema& schema, const Batch& batch, uint32_
   if (schema.weights) fmt::format_to(put, " 1 {}", batch.weights[example]);
   if (schema.groups) fmt::format_to(put, " 1 {}", batch.groups[example]);
   FLUX_RETURN_IF_ERROR(check_name("multislot", name, " \t\r"));
+  if (name == kNoName) return cannot("multislot", "the name '-' of an example: it means none");
   if (schema.names) fmt::format_to(put, " 1 {}", name.empty() ? kNoName : name);
   for (uint32_t s = 0; s < batch.slots; ++s) {
     const auto [begin, end] = keys_of(batch, example, s);
@@ -108,7 +116,7 @@ std::string multislot_job(const WrittenSchema& schema) {
   return fmt::format("  columns: [{}]\n", join(names, ", "));
 }
 
-Status libsvm_holds(const RecordSchema& schema) {
+Status libsvm_holds(const WrittenSchema& schema) {
   if (schema.slots.size() != 1)
     return cannot("libsvm", fmt::format("{} slots, it has one; libffm and vw have several",
                                         schema.slots.size()));
@@ -128,7 +136,7 @@ Status append_libsvm(const WrittenSchema& schema, const Batch& batch, uint32_t e
   return Status::ok();
 }
 
-Status libffm_holds(const RecordSchema& schema) {
+Status libffm_holds(const WrittenSchema& schema) {
   if (!schema.dense.empty()) return cannot("libffm", "dense features");
   return check_plain("libffm", schema, false, false);
 }
@@ -145,7 +153,7 @@ Status append_libffm(const WrittenSchema& /*schema*/, const Batch& batch, uint32
   return Status::ok();
 }
 
-Status vw_holds(const RecordSchema& schema) {
+Status vw_holds(const WrittenSchema& schema) {
   for (const std::string& slot : schema.slots)
     if (slot == "dense" || slot.find_first_of(":| \t") != std::string::npos)
       return cannot("vw", fmt::format("a slot of the name '{}'", slot));
@@ -188,7 +196,7 @@ std::string csv_head(const WrittenSchema& schema) {
   return join(names, ",");
 }
 
-Status csv_holds(const RecordSchema& schema) {
+Status csv_holds(const WrittenSchema& schema) {
   for (const auto* names : {&schema.labels, &schema.slots, &schema.dense})
     for (const std::string& name : *names)
       if (name.find_first_of(",\"\r\n") != std::string::npos || name == "weight" || name == "id" ||
@@ -228,7 +236,7 @@ Status append_csv(const WrittenSchema& schema, const Batch& batch, uint32_t exam
   return Status::ok();
 }
 
-Status criteo_holds(const RecordSchema& schema) {
+Status criteo_holds(const WrittenSchema& schema) {
   DataOptions criteo;
   const RecordSchema fixed = schema_of(criteo);
   if (schema.labels == fixed.labels && schema.slots == fixed.slots && schema.dense == fixed.dense &&

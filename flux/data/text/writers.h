@@ -29,7 +29,7 @@ struct TextWriter {
   const char* format;
   Names names;
   // Ok: data of this shape can be written.
-  Status (*can_hold)(const RecordSchema& schema);
+  Status (*can_hold)(const WrittenSchema& schema);
   // What stands before the first record; may be null.
   std::string (*head)(const WrittenSchema& schema);
   // Appends an example, without a newline. `name`: what it is called; "": nothing.

@@ -82,7 +82,7 @@ TEST(TextWriters, WriteWhatTheirFormatReads) {
 }
 
 TEST(TextWriters, SayWhatAFormatCannotHold) {
-  const auto problem = [](const char* format, const RecordSchema& schema) {
+  const auto problem = [](const char* format, const WrittenSchema& schema) {
     return find_text_writer(format)->can_hold(schema).message();
   };
   WrittenSchema s = made_schema(true);
@@ -100,6 +100,14 @@ TEST(TextWriters, SayWhatAFormatCannotHold) {
   EXPECT_EQ(problem("vw", s), "--to vw: the format cannot hold groups (data.group)");
   s.slots = {"sid"};
   EXPECT_EQ(problem("csv", s), "--to csv: the format cannot hold a column of the name 'sid'");
+  s = made_schema(false);
+  s.slots[1] = "id";
+  EXPECT_EQ(problem("multislot", s), "");
+  s.names = true;
+  EXPECT_EQ(
+      problem("multislot", s),
+      "--to multislot: the format cannot hold a feature of the name 'id', which is the column "
+      "of names there");
   Batch zero = made_batch(false);
   zero.keys[0] = 0;
   std::string text;
@@ -157,6 +165,8 @@ TEST(TextWriters, ANameThatWouldBeReadAsSomethingElseIsRefused) {
                     .starts_with(fmt::format(
                         "--to {}: the format cannot hold the name 'a b' of an example: ", format)));
   EXPECT_NE(problem("vw", "a|b"), "");
+  EXPECT_EQ(problem("multislot", "-"),
+            "--to multislot: the format cannot hold the name '-' of an example: it means none");
   EXPECT_EQ(problem("csv", "a b,\"c"), "");
 }
 
