@@ -169,7 +169,7 @@ def of_lines(fmt: Format) -> Iterator[BadFile]:
         yield BadFile("byte order mark", write(BOM + to_bytes(fmt.good)),
                       "{path}:1:1: .*(label|byte order mark)", fmt, fmt.suffix)
     yield BadFile("UTF-16", write("".join(x + "\n" for x in fmt.good).encode("utf-16")),
-                  "{path}:1:\\d+: .*(x00|xff is not UTF-8)", fmt, fmt.suffix)
+                  "{path}:\\d+:\\d+: .*(x00|xff is not UTF-8)", fmt, fmt.suffix)
 
 
 @cache
