@@ -11,10 +11,11 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from _bad_formats import ALL as OTHER_FORMATS
-from _bad_formats import CSV, SENTENCES
+from _bad_formats import CSV, SENTENCES, VOCABULARY
 from _bad_types import BAD_LINE, LINES, BadFile, Format, Mistake
 
 
@@ -85,6 +86,7 @@ FEASIGN = Format(
 FORMATS = [CRITEO, FEASIGN, *OTHER_FORMATS]
 BOM = b"\xef\xbb\xbf"
 MARKED = [CSV, SENTENCES]  # may have one
+READ_APART = [CRITEO, CSV, VOCABULARY]  # a parser of blocks, a header, no blocks at all
 
 
 def to_bytes(lines: list[str], end: str = "\n") -> bytes:
@@ -146,15 +148,18 @@ def flipped(content: bytes, at: int, bits: int = 0x10) -> bytes:
     return bytes(out)
 
 
-def of_lines(fmt: Format) -> Iterator[BadFile]:
-    """Every mistake in every packing: the line must be the same."""
+def of_mistakes(fmt: Format) -> Iterator[list[BadFile]]:
+    """Every mistake, in every packing: the line must be the same."""
     for mistake in fmt.mistakes:
         lines = list(fmt.good)
         lines[BAD_LINE - 1] = mistake.line
-        for packing, pack in PACKINGS.items():
-            yield BadFile(f"{mistake.name}{packing}", write(pack(to_bytes(lines))),
-                          f"{{path}}:{BAD_LINE}:\\d+: .*({mistake.says})", fmt,
-                          fmt.suffix + packing)
+        yield [BadFile(f"{mistake.name}{packing}", write(pack(to_bytes(lines))),
+                       f"{{path}}:{BAD_LINE}:\\d+: .*({mistake.says})", fmt, fmt.suffix + packing)
+               for packing, pack in PACKINGS.items()]
+
+
+def of_lines(fmt: Format) -> Iterator[BadFile]:
+    """What may be wrong with the first line, the last one, or all of them."""
     first, last = fmt.mistakes[0], fmt.mistakes[1]
     lines = [*fmt.good[:fmt.header], first.line, *fmt.good[fmt.header:]]
     yield BadFile("in the first line", write(to_bytes(lines)),
@@ -263,13 +268,35 @@ def of_pipes(fmt: Format) -> Iterator[BadFile]:
                   ["--set", "data.pipe=[cat]"])
 
 
-def all_text_cases() -> Iterator[BadFile]:
+def of_all_pipes() -> Iterator[BadFile]:
     """What a pipe does is the same for all formats, so two of them stand for it."""
-    for fmt in FORMATS:
-        yield from of_lines(fmt)
-        yield from of_files(fmt)
     for fmt in (CRITEO, FEASIGN):
         yield from of_pipes(fmt)
+
+
+def all_text_cases() -> Iterator[BadFile]:
+    for fmt in FORMATS:
+        for mistake in of_mistakes(fmt):
+            yield from mistake
+        yield from of_lines(fmt)
+        yield from of_files(fmt)
+    yield from of_all_pipes()
+
+
+def some_text_cases() -> Iterator[BadFile]:
+    """Every mistake in one packing, by turns; every damage of a whole file in those formats that
+    read a file in a way of their own, and by turns in one of the others.
+    """
+    alike = [fmt for fmt in FORMATS if fmt not in READ_APART]
+    for fmt in FORMATS:
+        for turn, mistake in enumerate(of_mistakes(fmt)):
+            yield mistake[turn % len(mistake)]
+        yield from of_lines(fmt)
+    for fmt in READ_APART:
+        yield from of_files(fmt)
+    for turn, fmt in enumerate(alike):
+        yield from islice(of_files(fmt), turn, None, len(alike))
+    yield from of_all_pipes()
 
 
 def good_variants(fmt: Format) -> dict[str, bytes]:
