@@ -1,5 +1,5 @@
 // How fast files of each format become batches, on one core: the same examples in every format that
-// can hold them.
+// can hold them; libsvm gets their keys alone, in one slot.
 // usage: formats_bench [examples] [directory for the generated files] [format]
 // Times are CPU time of the calling thread, best of several rounds, data in the page cache; reading
 // a block, finding its lines and parsing them are all in it.
@@ -8,6 +8,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -75,25 +76,32 @@ DataOptions written_options(const RecordSchema& schema, const std::string& forma
   return out;
 }
 
-void write(const WholeData& data, const std::string& format, const std::string& path) {
-  const RecordSchema schema = data.schema();
+// `read` gives a sink every batch.
+void write_text(const WrittenSchema& schema, const std::string& format,
+                const std::function<Status(const WholeData::Sink&)>& read,
+                const std::string& path) {
   const TextWriter* writer = find_text_writer(format);
-  if (writer == nullptr) {
-    const auto blocks = must(BlockFileWriter::create(path, schema));
-    must(data.read([&](const Batch& batch) { return blocks->add(batch); }));
-    return must(blocks->finish());
-  }
   std::ofstream out(path, std::ios::binary);
   if (writer->head != nullptr) out << writer->head(schema) << '\n';
-  must(data.read([&](const Batch& batch) -> Status {
+  must(read([&](const Batch& batch) -> Status {
     std::string text;
     for (uint32_t i = 0; i < batch.size; ++i) {
-      FLUX_RETURN_IF_ERROR(writer->append(schema, batch, i, &text));
+      FLUX_RETURN_IF_ERROR(writer->append(schema, batch, i, "", &text));
       text += '\n';
     }
     out << text;
     return Status::ok();
   }));
+}
+
+void write(const WholeData& data, const std::string& format, const std::string& path) {
+  const WrittenSchema schema = {data.schema()};
+  if (find_text_writer(format) != nullptr)
+    return write_text(
+        schema, format, [&](const WholeData::Sink& sink) { return data.read(sink); }, path);
+  const auto blocks = must(BlockFileWriter::create(path, schema));
+  must(data.read([&](const Batch& batch) { return blocks->add(batch); }));
+  must(blocks->finish());
 }
 
 void report(const std::string& name, const std::string& path, const DataOptions& options,
@@ -118,12 +126,45 @@ void run_set(const std::string& name, const std::string& source, const DataOptio
   for (const std::string& format : formats) {
     if (!only.empty() && format != only) continue;
     const TextWriter* writer = find_text_writer(format);
-    if (writer != nullptr && !writer->can_hold(data.schema()).is_ok()) continue;
+    if (writer != nullptr && !writer->can_hold({data.schema()}).is_ok()) continue;
     const std::string path = source + "." + format;
     write(data, format, path);
     report(name, path, written_options(data.schema(), format), data.records(), json);
     std::filesystem::remove(path);
   }
+}
+
+// The examples with all their keys in one slot and no numbers.
+Batch in_one_slot(const Batch& batch) {
+  Batch out;
+  out.size = batch.size;
+  out.slots = 1;
+  out.labels = batch.labels;
+  out.keys = batch.keys;
+  for (uint32_t i = 0; i <= batch.size; ++i)
+    out.begin.push_back(batch.begin.empty() ? i * batch.slots
+                                            : batch.begin[size_t{i} * batch.slots]);
+  return out;
+}
+
+// libsvm, which has one slot and no dense features: the keys of `source` in it.
+void run_libsvm(const std::string& name, const std::string& source, const DataOptions& options,
+                const std::string& only, std::string* json) {
+  const std::string format = "libsvm";
+  if (!only.empty() && only != format) return;
+  const WholeData data = must(WholeData::open({source}, options, 1));
+  WrittenSchema schema;
+  schema.labels = data.schema().labels;
+  schema.slots = {"features"};
+  const std::string path = source + "." + format;
+  write_text(
+      schema, format,
+      [&](const WholeData::Sink& sink) {
+        return data.read([&](const Batch& batch) { return sink(in_one_slot(batch)); });
+      },
+      path);
+  report(name, path, written_options(schema, format), data.records(), json);
+  std::filesystem::remove(path);
 }
 
 void run(uint64_t examples, const std::string& directory, const std::string& only) {
@@ -133,12 +174,14 @@ void run(uint64_t examples, const std::string& directory, const std::string& onl
   const std::string criteo = directory + "/formats_bench.tsv";
   must(generate_criteo({.examples = examples}, criteo, 1, {}));
   run_set("criteo", criteo, DataOptions(), only, &json);
+  run_libsvm("criteo", criteo, DataOptions(), only, &json);
   std::filesystem::remove(criteo);
   const std::string sequence = directory + "/formats_bench.txt";
   must(generate_feasign({"sequence", examples, 1, 7}, sequence, 1, {}));
   const DataOptions guessed = must(guess_data_options(sequence));
   if (only.empty() || only == "feasign") report("short keys", sequence, guessed, examples, &json);
   run_set("sequence", sequence, guessed, only, &json);
+  run_libsvm("sequence", sequence, guessed, only, &json);
   std::filesystem::remove(sequence);
   fmt::print("{{\"bench\": \"formats\"{}}}\n", json);
 }

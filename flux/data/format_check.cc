@@ -81,9 +81,6 @@ Status check_declared(const DataOptions& options, const FormatUses& uses) {
   FLUX_RETURN_IF_ERROR(check_no_words(options));
   FLUX_RETURN_IF_ERROR(check_names(options));
   FLUX_RETURN_IF_ERROR(check_uses(options, uses));
-  for (const SlotOptions& slot : options.slots)
-    if (options.one_key && slot.values)
-      return invalid("data: one_key does not go with values of keys, as slot '{}' has", slot.name);
   if (options.slots.empty() && options.dense.empty() && !options.key_per_example)
     return invalid("data: format {} needs 'slots' or 'dense': what the records hold",
                    options.format);

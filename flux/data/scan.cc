@@ -349,6 +349,7 @@ Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOpt
   }
   FLUX_RETURN_IF_ERROR(with_csv_header(files, options).status());
   FLUX_RETURN_IF_ERROR(check_path(options.vocabulary));
+  FLUX_RETURN_IF_ERROR(check_vocabulary(options));
   std::vector<FileScan> scans;
   for (const std::string& path : files) {
     FLUX_ASSIGN_OR_RETURN(FileScan scan, open_file(path, options.pipe));

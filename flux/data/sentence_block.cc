@@ -3,6 +3,7 @@
 // pass alone, so a batch that is trained again draws the same.
 #include "flux/base/hash.h"
 #include "flux/data/block_readers.h"
+#include "flux/data/plain_text.h"
 #include "flux/data/word_sampler.h"
 
 namespace flux {
@@ -38,6 +39,8 @@ class SentenceBlock final : public TextBlock {
     out->begin.assign(1, 0);
     for (size_t i = 0; i < records.size(); ++i) {
       prefetch(records, i + 1);
+      if (const auto wrong = find_no_text(line(records[i]))) [[unlikely]]
+        return refuse(records[i], wrong->column, wrong->what);
       Random random(hash_pair(hash_pair(reading_->seed, epoch()), number_in_pass(records[i])));
       add_words(line(records[i]), &random, out);
       add_negatives(&random, out);

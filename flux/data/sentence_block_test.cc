@@ -121,6 +121,22 @@ TEST(Sentences, SharesOfWordsAndNegativesAreAsDescribed) {
   EXPECT_EQ(drawn.size(), 2U);
 }
 
+TEST(Sentences, ALineThatIsNoTextIsNamed) {
+  const TestDirectory folder;
+  const DataOptions options = options_for(folder.write("v.txt", "a 1\n"), 0, 1);
+  const auto problem = [&](const std::string& text) {
+    const auto data = open_text(folder.write("t.txt", text), options);
+    Batch batch;
+    return data->open_block(0, 0).value()->read_batch(0, &batch).message();
+  };
+  EXPECT_EQ(problem("a\nb na\xc3\xafve a\r\n"), "");
+  EXPECT_EQ(problem(std::string("a\nb \0 a\n", 8)),
+            folder.path("t.txt:2:3: byte \\x00, which no text has; is this a text file?"));
+  EXPECT_EQ(problem("a\nb\nna\xefve a\n"),
+            folder.path("t.txt:3:3: byte \\xef is not UTF-8; if this is text, turn it into UTF-8 "
+                        "(iconv), if not, take it out"));
+}
+
 TEST(Sentences, OptionsOfOtherFormatsAreRefused) {
   DataOptions options;
   options.format = "sentences";
@@ -141,6 +157,26 @@ TEST(Sentences, AMissingVocabularyIsNamed) {
   const auto geometry = Dataset::scan({{path}}, options, 1);
   EXPECT_EQ(geometry.status().code(), Code::kNotFound);
   EXPECT_NE(std::string::npos, geometry.status().message().find("none.txt"));
+}
+
+// The data may be large: reading it first would keep the message back.
+TEST(Sentences, ABadVocabularyIsNamedBeforeTheDataIsRead) {
+  const TestDirectory folder;
+  const DataOptions options = options_for(folder.write("v.txt", "a 1\nb\n"), 0, 1);
+  EXPECT_EQ(Dataset::scan({{folder.path("none.txt")}}, options, 1).status().message(),
+            folder.path("v.txt:2:2: a count must follow the word"));
+}
+
+TEST(Sentences, AChangeFarBehindInAVocabularyIsSeen) {
+  const TestDirectory folder;
+  std::string words;
+  for (int i = 0; i < 200'000; ++i) words += fmt::format("word{} 1\n", i);
+  const DataOptions options = options_for(folder.write("v.txt", words), 0, 1);
+  const auto cut = Dataset::scan({{folder.write("t.txt", "word1\n")}}, options, 1);
+  ASSERT_TRUE(cut.is_ok()) << cut.status().message();
+  words[words.size() - 2] = '2';
+  folder.write("v.txt", words);
+  EXPECT_EQ(Dataset::open(cut.value(), options).status().code(), Code::kStale);
 }
 
 TEST(Sentences, AnOpenPassKeepsItsVocabulary) {

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "flux/base/buffer.h"
 #include "flux/base/parallel.h"
 #include "flux/base/text.h"
-#include "flux/data/line_error.h"
+#include "flux/data/plain_text.h"
 #include "flux/data/sources/text_stream.h"
-#include "flux/storage/atomic_file.h"
 #include "flux/storage/read_file.h"
 
 namespace flux {
@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kChunkBytes = 1 << 20;
 constexpr size_t kWordBytesMax = 1 << 16;
+constexpr size_t kLineBytesMax = kWordBytesMax + 64;  // of a vocabulary: a word and its count
 
 struct WordHash {
   using is_transparent = void;
@@ -28,50 +29,63 @@ using Counts = std::unordered_map<std::string, uint64_t, WordHash, std::equal_to
 // Takes text in pieces; a word may be cut by their border.
 class WordCounter {
  public:
-  Status add(const std::string& path, std::string_view text) {
+  explicit WordCounter(const std::string& path) : path_(path) {}
+  Status add(std::string_view text) {
     size_t at = 0;
     while (at < text.size()) {
       const size_t begin = at;
       while (at < text.size() && !parts_words(text[at])) ++at;
       cut_ += text.substr(begin, at - begin);
       if (cut_.size() > kWordBytesMax)
-        return invalid("{}: a word is longer than {} bytes; is this text?", path, kWordBytesMax);
+        return invalid("{}:{}: a word is longer than {} bytes; is this text?", path_, line_,
+                       kWordBytesMax);
       if (at == text.size()) break;
-      end_word();
-      while (at < text.size() && parts_words(text[at])) ++at;
+      FLUX_RETURN_IF_ERROR(end_word());
+      for (; at < text.size() && parts_words(text[at]); ++at) line_ += text[at] == '\n' ? 1 : 0;
     }
     return Status::ok();
   }
-  Counts finish() {
-    end_word();
+  Result<Counts> finish() {
+    FLUX_RETURN_IF_ERROR(end_word());
     return std::move(counts_);
   }
 
  private:
-  void end_word() {
-    if (cut_.empty()) return;
+  Status end_word() {
+    if (cut_.empty()) return Status::ok();
     const auto found = counts_.find(std::string_view(cut_));
     if (found != counts_.end()) {
       ++found->second;
     } else {
+      if (const auto wrong = find_no_text(cut_))
+        return invalid("{}:{}: in {}: {}", path_, line_, shown_field(cut_), wrong->what);
       counts_.emplace(cut_, 1);
     }
     cut_.clear();
+    return Status::ok();
   }
+  const std::string& path_;
+  uint64_t line_ = 1;
   Counts counts_;
   std::string cut_;  // the word so far
 };
 
-Result<Counts> count_file(const std::string& path) {
+// All text of a file, plain or packed, in pieces.
+Status read_text(const std::string& path, const std::function<Status(std::string_view)>& take) {
   FLUX_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::open(path));
   FLUX_ASSIGN_OR_RETURN(const Packing packing, find_packing(file));
   FLUX_ASSIGN_OR_RETURN(const auto stream, open_stream(file, packing));
   Buffer<char> text(kChunkBytes);
-  WordCounter counter;
   for (size_t n = kChunkBytes; n == kChunkBytes;) {
     FLUX_ASSIGN_OR_RETURN(n, stream->read(text.data(), kChunkBytes));
-    FLUX_RETURN_IF_ERROR(counter.add(path, {text.data(), n}));
+    FLUX_RETURN_IF_ERROR(take({text.data(), n}));
   }
+  return Status::ok();
+}
+
+Result<Counts> count_file(const std::string& path) {
+  WordCounter counter(path);
+  FLUX_RETURN_IF_ERROR(read_text(path, [&](std::string_view text) { return counter.add(text); }));
   return counter.finish();
 }
 
@@ -85,6 +99,7 @@ struct VocabularyLine {
 
 VocabularyLine read_line(std::string_view line) {
   VocabularyLine out;
+  if (const auto wrong = find_no_text(line)) return {{}, 0, wrong->column, wrong->what};
   const size_t blank = std::min(line.find_first_of(" \t"), line.size());
   out.word = line.substr(0, blank);
   if (out.word.empty()) return {{}, 0, 1, "a word is missing; write 'word count'"};
@@ -102,30 +117,74 @@ VocabularyLine read_line(std::string_view line) {
   return out;
 }
 
+// Takes the text of a vocabulary in pieces.
+class VocabularyReader {
+ public:
+  VocabularyReader(const std::string& path, uint64_t bytes_max)
+      : path_(path), bytes_left_(bytes_max) {}
+  Status add(std::string_view text) {
+    if (text.size() > bytes_left_)
+      return invalid(
+          "{}: its text is larger than a vocabulary may be; leave out rare words: flux "
+          "data vocab --min-count",
+          path_);
+    bytes_left_ -= text.size();
+    while (!text.empty()) {
+      const size_t end = std::min(text.find('\n'), text.size());
+      line_ += text.substr(0, std::min(end, kLineBytesMax + 1));
+      if (line_.size() > kLineBytesMax)
+        return invalid(
+            "{}:{}:1: line is longer than {} bytes; is this a vocabulary, with 'word "
+            "count' in each line?",
+            path_, number_, kLineBytesMax);
+      if (end == text.size()) break;
+      FLUX_RETURN_IF_ERROR(end_line());
+      text.remove_prefix(end + 1);
+    }
+    return Status::ok();
+  }
+  Result<Vocabulary> finish() {
+    if (!line_.empty()) FLUX_RETURN_IF_ERROR(end_line());
+    if (out_.words.empty())
+      return invalid("{}: holds no word; make it with: flux data vocab FILES --out {}", path_,
+                     path_);
+    return std::move(out_);
+  }
+
+ private:
+  Status end_line() {
+    std::string_view line = line_;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (number_ == 1 && line.starts_with("\xef\xbb\xbf"))
+      return invalid("{}:1:1: a byte order mark before the first word; save it without one", path_);
+    const VocabularyLine one = read_line(line);
+    if (one.column != 0) return invalid("{}:{}:{}: {}", path_, number_, one.column, one.what);
+    if (!seen_.insert(word_key(one.word)).second)
+      return invalid("{}:{}:1: {} comes twice; a word has one line", path_, number_,
+                     shown_field(one.word));
+    if (__builtin_add_overflow(out_.total, one.count, &out_.total))
+      return invalid("{}:{}: the counts up to here add up to more than 2^64", path_, number_);
+    out_.words.emplace_back(one.word);
+    out_.counts.push_back(one.count);
+    line_.clear();
+    ++number_;
+    return Status::ok();
+  }
+
+  const std::string& path_;
+  uint64_t bytes_left_;
+  uint64_t number_ = 1;
+  std::string line_;  // so far
+  std::unordered_set<uint64_t> seen_;
+  Vocabulary out_;
+};
+
 }  // namespace
 
-Result<Vocabulary> Vocabulary::load(const std::string& path) {
-  FLUX_ASSIGN_OR_RETURN(const std::string text, read_whole_file(path, kVocabularyBytesMax));
-  Vocabulary out;
-  std::unordered_set<uint64_t> seen;
-  std::string_view rest = text;
-  for (size_t number = 1; !rest.empty(); ++number) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    const VocabularyLine one = read_line(line);
-    if (one.column != 0) return invalid("{}:{}:{}: {}", path, number, one.column, one.what);
-    if (!seen.insert(word_key(one.word)).second)
-      return invalid("{}:{}:1: {} comes twice; a word has one line", path, number,
-                     shown_field(one.word));
-    out.words.emplace_back(one.word);
-    out.counts.push_back(one.count);
-    out.total += one.count;
-  }
-  if (out.words.empty())
-    return invalid("{}: holds no word; make it with: flux data vocab FILES --out {}", path, path);
-  return out;
+Result<Vocabulary> Vocabulary::load(const std::string& path, uint64_t bytes_max) {
+  VocabularyReader reader(path, bytes_max);
+  FLUX_RETURN_IF_ERROR(read_text(path, [&](std::string_view text) { return reader.add(text); }));
+  return reader.finish();
 }
 
 std::string Vocabulary::to_text() const {

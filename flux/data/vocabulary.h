@@ -1,8 +1,9 @@
 // Vocabulary: the words of a corpus and how often each comes, as `flux data vocab` counts them.
 //
-// The file has a line "word count" for each word. What stands for a word in tables is word_key().
-// Threads: a plain value. Failure: kInvalid with "path:line:column: what" for a bad line, kNotFound
-// or kIo for files.
+// The file, plain or packed, has a line "word count" for each word; words are UTF-8. What stands
+// for a word in tables is word_key().
+// Threads: a plain value. Failure: kInvalid with "path:line:column: what" for a bad line,
+// kNotFound, kIo or kCorrupt for files.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +27,15 @@ inline bool parts_words(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-constexpr uint64_t kVocabularyBytesMax = 1ULL << 32;  // of its file
+constexpr uint64_t kVocabularyBytesMax = 1ULL << 32;  // of its text
 
 struct Vocabulary {
   std::vector<std::string> words;
   std::vector<uint64_t> counts;  // of each, at least 1
   uint64_t total = 0;            // their sum
 
-  static Result<Vocabulary> load(const std::string& path);
+  // Of at most `bytes_max` of text, which also bounds what a packed file becomes in memory.
+  static Result<Vocabulary> load(const std::string& path, uint64_t bytes_max = kVocabularyBytesMax);
   // The file's text.
   std::string to_text() const;
 };

@@ -66,12 +66,51 @@ TEST(Vocabulary, SaysWhichLineIsWrong) {
       {"a 1 2\n", "v.txt:1:3: "},
       {"a 1\nb 2\na 3\n", "v.txt:3:1: "},
       {"a 99999999999999999999\n", "v.txt:1:3: "},
+      {"a 18446744073709551615\nb 1\n", "v.txt:2: the counts up to here add up to more than"},
+      {"a 1\n\xff 2\n", "v.txt:2:1: byte \\xff is not UTF-8"},
+      {"\xef\xbb\xbfthe 1\n", "v.txt:1:1: a byte order mark"},
       {"", "holds no word"},
       {"a 1\n\nb 2\n", "v.txt:2:1: "}};
   for (const auto& [text, message] : wrong) {
     const Status status = Vocabulary::load(folder.write("v.txt", text)).status();
     EXPECT_EQ(status.code(), Code::kInvalid) << text;
     EXPECT_NE(std::string::npos, status.message().find(message)) << status.message();
+  }
+}
+
+TEST(Vocabulary, WhatIsNoTextIsRefused) {
+  const TestDirectory folder;
+  const auto loaded = [&](const std::string& text) {
+    return Vocabulary::load(folder.write("v.txt", text)).status().message();
+  };
+  const auto counted = [&](const std::string& text) {
+    return count_words({{folder.write("c.txt", text)}}, 1, 1).status().message();
+  };
+  const std::string nul("a 1\nb\0 2\n", 9);
+  EXPECT_EQ(loaded(nul),
+            folder.path("v.txt:2:2: byte \\x00, which no text has; is this a text file?"));
+  EXPECT_EQ(counted(nul), folder.path("c.txt:2: in 'b\\x00': byte \\x00, which no text has; is "
+                                      "this a text file?"));
+  EXPECT_EQ(loaded("a 1\n" + std::string(70'000, 'x')),
+            folder.path("v.txt:2:1: line is longer than 65600 bytes; is this a vocabulary, with "
+                        "'word count' in each line?"));
+  EXPECT_EQ(counted("a\n\n" + std::string(70'000, 'x')),
+            folder.path("c.txt:3: a word is longer than 65536 bytes; is this text?"));
+}
+
+// Lines that lie across the border of two pieces of reading, plain and packed.
+TEST(Vocabulary, ReadsLargeAndPackedFiles) {
+  const TestDirectory folder;
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += fmt::format("word{} {}\n", i, i + 1);
+  for (const std::string& path :
+       {folder.write("v.txt", text), folder.write("v.gz", gzip_text(text))}) {
+    const auto read = Vocabulary::load(path);
+    ASSERT_TRUE(read.is_ok()) << read.status().message();
+    EXPECT_EQ(read.value().to_text(), text);
+    EXPECT_TRUE(Vocabulary::load(path, text.size()).is_ok());
+    EXPECT_NE(std::string::npos,
+              Vocabulary::load(path, text.size() - 1).status().message().find("larger than"));
   }
 }
 

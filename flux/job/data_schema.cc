@@ -263,6 +263,11 @@ void add_pipe_fields(Section* s) {
        "pipe_timeout", [](D & d) -> auto& { return d.job.data.pipe.timeout_s; },
        "Seconds that the program of `pipe` may write nothing while it is waited for.")
       .between(0.01, 86400);
+  s->value<D>(
+       "pipe_max_gb", [](D & d) -> auto& { return d.job.data.pipe.max_gb; },
+       "Most text, in GB (10^9 bytes), that the program of `pipe` may write for one file.")
+      .between(0.001, 100000)
+      .tried_as({"pipe_limit", "pipe_max_bytes"});
 }
 
 std::vector<std::string> format_choices() {

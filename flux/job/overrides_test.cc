@@ -98,9 +98,10 @@ TEST(Overrides, ProblemsNameTheOverride) {
   EXPECT_EQ(
       refused({"epochs=1", "data.batc=5"}),
       "--set data.batc=5: unknown field 'batc', did you mean 'batch'?\n"
-      "    allowed here: format, pipe, pipe_timeout, slots, dense, labels, weights, raw_keys, "
-      "one_key, bad_records, group, columns, minus_one_is_zero, csv, vocabulary, negatives, "
-      "subsample, features, train, test, batch, shuffle, global_shuffle, shuffle_memory_mb, "
+      "    allowed here: format, pipe, pipe_timeout, pipe_max_gb, slots, dense, labels, weights, "
+      "raw_keys, one_key, bad_records, group, columns, minus_one_is_zero, csv, vocabulary, "
+      "negatives, subsample, features, train, test, batch, shuffle, global_shuffle, "
+      "shuffle_memory_mb, "
       "dense_transform, "
       "key_per_example");
   EXPECT_EQ(refused({"data.batch=0"}),

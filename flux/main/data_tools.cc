@@ -136,9 +136,8 @@ Status to_parquet(const WholeData& data, const std::string& path, uint64_t* byte
   return Status::ok();
 }
 
-Status to_text(const WholeData& data, const TextWriter& writer, const std::string& path,
-               uint64_t* bytes) {
-  const RecordSchema schema = data.schema();
+Status to_text(const WholeData& data, const TextWriter& writer, const WrittenSchema& schema,
+               const std::string& path, uint64_t* bytes) {
   FLUX_RETURN_IF_ERROR(writer.can_hold(schema));
   FLUX_ASSIGN_OR_RETURN(const auto file, PiecewiseFile::create(path));
   PiecePacker packer(file->packing());
@@ -151,13 +150,17 @@ Status to_text(const WholeData& data, const TextWriter& writer, const std::strin
     return status;
   };
   if (writer.head != nullptr) text = writer.head(schema) + "\n";
-  FLUX_RETURN_IF_ERROR(data.read([&](const Batch& batch) -> Status {
+  const WholeData::NamedSink sink = [&](const Batch& batch, const auto& names) -> Status {
     for (uint32_t i = 0; i < batch.size; ++i) {
-      FLUX_RETURN_IF_ERROR(writer.append(schema, batch, i, &text));
+      const std::string_view name = names.empty() ? std::string_view() : names[i];
+      FLUX_RETURN_IF_ERROR(writer.append(schema, batch, i, name, &text));
       text += '\n';
     }
     return flush();
-  }));
+  };
+  FLUX_RETURN_IF_ERROR(writer.names == TextWriter::kNoNames
+                           ? data.read([&](const Batch& batch) { return sink(batch, {}); })
+                           : data.read_named(sink));
   if (!text.empty()) FLUX_RETURN_IF_ERROR(flush());
   return file->commit();
 }
@@ -176,13 +179,17 @@ Status convert(const DataArguments& arguments) {
                         WholeData::open(source.files, source.options, source.threads));
   uint64_t bytes = 0;
   const TextWriter* writer = find_text_writer(arguments.to);
+  WrittenSchema schema = {data.schema()};
+  if (writer != nullptr && writer->names == TextWriter::kNameColumn) {
+    FLUX_ASSIGN_OR_RETURN(schema.names, data.has_names());
+  }
   const auto write = arguments.to == "parquet" ? to_parquet : to_blocks;
   FLUX_RETURN_IF_ERROR(writer == nullptr ? write(data, arguments.out, &bytes)
-                                         : to_text(data, *writer, arguments.out, &bytes));
+                                         : to_text(data, *writer, schema, arguments.out, &bytes));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   fmt::print(stderr, "{}: {} records, {}, in {:.1f} s\n", arguments.out,
              with_commas(data.records()), human_bytes(bytes), took.count());
-  fmt::print("{}", written_data_section(data.schema(), arguments.to, arguments.out));
+  fmt::print("{}", written_data_section(schema, arguments.to, arguments.out));
   return Status::ok();
 }
 

@@ -10,9 +10,12 @@ import gzip
 import os
 import struct
 from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from _bad_formats import ALL as OTHER_FORMATS
+from _bad_formats import CSV, SENTENCES, VOCABULARY
 from _bad_types import BAD_LINE, LINES, BadFile, Format, Mistake
 
 
@@ -81,6 +84,9 @@ FEASIGN = Format(
     CRITEO.layers)
 
 FORMATS = [CRITEO, FEASIGN, *OTHER_FORMATS]
+BOM = b"\xef\xbb\xbf"
+MARKED = [CSV, SENTENCES]  # may have one
+READ_APART = [CRITEO, CSV, VOCABULARY]  # a parser of blocks, a header, no blocks at all
 
 
 def to_bytes(lines: list[str], end: str = "\n") -> bytes:
@@ -89,13 +95,13 @@ def to_bytes(lines: list[str], end: str = "\n") -> bytes:
 
 def zstd(text: bytes) -> bytes:
     """A frame without compression, which needs no library: the format has blocks of plain bytes."""
-    out = struct.pack("<IB", 0xFD2FB528, 0x20 | 0x80) + struct.pack("<I", len(text))
+    out = bytearray(struct.pack("<IBI", 0xFD2FB528, 0x20 | 0x80, len(text)))
     step = 1 << 17
     blocks = [text[at:at + step] for at in range(0, len(text), step)] or [b""]
     for i, block in enumerate(blocks):
         last = i + 1 == len(blocks)
         out += struct.pack("<I", len(block) << 3 | last)[:3] + block
-    return out
+    return bytes(out)
 
 
 def zstd_zeros(size: int) -> bytes:
@@ -142,29 +148,38 @@ def flipped(content: bytes, at: int, bits: int = 0x10) -> bytes:
     return bytes(out)
 
 
-def of_lines(fmt: Format) -> Iterator[BadFile]:
-    """Every mistake in every packing: the line must be the same."""
+def of_mistakes(fmt: Format) -> Iterator[list[BadFile]]:
+    """Every mistake, in every packing: the line must be the same."""
     for mistake in fmt.mistakes:
         lines = list(fmt.good)
         lines[BAD_LINE - 1] = mistake.line
-        for packing, pack in PACKINGS.items():
-            yield BadFile(f"{mistake.name}{packing}", write(pack(to_bytes(lines))),
-                          f"{{path}}:{BAD_LINE}:\\d+: .*({mistake.says})", fmt,
-                          fmt.suffix + packing)
-    if fmt in OTHER_FORMATS:
-        return
+        yield [BadFile(f"{mistake.name}{packing}", write(pack(to_bytes(lines))),
+                       f"{{path}}:{BAD_LINE}:\\d+: .*({mistake.says})", fmt, fmt.suffix + packing)
+               for packing, pack in PACKINGS.items()]
+
+
+def of_lines(fmt: Format) -> Iterator[BadFile]:
+    """What may be wrong with the first line, the last one, or all of them."""
     first, last = fmt.mistakes[0], fmt.mistakes[1]
-    yield BadFile("in the first line", write(to_bytes([first.line, *fmt.good])),
-                  f"{{path}}:1:\\d+: .*({first.says})", fmt, fmt.suffix)
+    lines = [*fmt.good[:fmt.header], first.line, *fmt.good[fmt.header:]]
+    yield BadFile("in the first line", write(to_bytes(lines)),
+                  f"{{path}}:{fmt.header + 1}:\\d+: .*({first.says})", fmt, fmt.suffix)
     yield BadFile("in the last line, which has no end",
                   write(to_bytes([*fmt.good, last.line])[:-1]),
                   f"{{path}}:{LINES + 1}:\\d+: .*({last.says})", fmt, fmt.suffix)
-    yield BadFile("CR CR LF", write(to_bytes(fmt.good, "\r\r\n")), "{path}:\\d+:\\d+: .*x0d",
-                  fmt, fmt.suffix)
-    yield BadFile("byte order mark", write(b"\xef\xbb\xbf" + to_bytes(fmt.good)),
-                  "{path}:1:1: .*label", fmt, fmt.suffix)
+    if fmt is not SENTENCES:  # where it parts words
+        yield BadFile("CR CR LF", write(to_bytes(fmt.good, "\r\r\n")),
+                      "{path}:\\d+:\\d+: .*x0d", fmt, fmt.suffix)
+    if fmt not in MARKED:
+        yield BadFile("byte order mark", write(BOM + to_bytes(fmt.good)),
+                      "{path}:1:1: .*(label|byte order mark)", fmt, fmt.suffix)
     yield BadFile("UTF-16", write("".join(x + "\n" for x in fmt.good).encode("utf-16")),
-                  "{path}:\\d+:\\d+: .*x00", fmt, fmt.suffix)
+                  "{path}:\\d+:\\d+: .*(x00|xff is not UTF-8)", fmt, fmt.suffix)
+
+
+@cache
+def gzip_zeros(size: int) -> bytes:
+    return gzip_bytes(bytes(size))
 
 
 def of_files(fmt: Format) -> Iterator[BadFile]:
@@ -176,15 +191,15 @@ def of_files(fmt: Format) -> Iterator[BadFile]:
         ("missing", lambda path: None, "{path}: ", ""),
         ("a folder", Path.mkdir, "{path}.*(folder|directory)", ""),
         ("a named pipe", os.mkfifo, "{path}.*regular file", ""),
-        ("empty", write(b""), "{path}: holds no record", ""),
+        ("empty", write(b""), "{path}: " + fmt.empty, ""),
         ("one NUL", write(b"\0"), "{path}:1:\\d+: ", ""),
         ("noise", write(bytes(i * i * 31 % 251 for i in range(3000))), "{path}:1:\\d+: ", ""),
         ("an ELF file", write(b"\x7fELF\2\1\1" + bytes(57)), "{path}:1:\\d+: ", ""),
-        ("a line of 1 GB", sparse(1 << 30), "{path}:1:1: line is longer than 1048576 bytes", ""),
+        ("a line of 1 GB", sparse(1 << 30), "{path}:1:1: line is longer than \\d+ bytes", ""),
         ("a line of 2 MB at the end", write(text + b"1" * (2 << 20)),
          f"{{path}}:{LINES + 1}:1: line is longer", ""),
-        ("empty gzip", write(gzip_bytes(b"")), "{path}: holds no record", ".gz"),
-        ("empty file named .gz", write(b""), "{path}: holds no record", ".gz"),
+        ("empty gzip", write(gzip_bytes(b"")), "{path}: " + fmt.empty, ".gz"),
+        ("empty file named .gz", write(b""), "{path}: " + fmt.empty, ".gz"),
         ("cut gzip", write(packed[:len(packed) // 2]), early, ".gz"),
         ("gzip without its last byte", write(packed[:-1]), early, ".gz"),
         ("gzip of 5 bytes", write(packed[:5]), early, ".gz"),
@@ -196,9 +211,9 @@ def of_files(fmt: Format) -> Iterator[BadFile]:
         ("plain text named .gz", write(text),
          "{path}: gzip data is damaged at byte 0: no gzip head", ".gz"),
         ("zstd named .gz", write(framed), "no gzip head", ".gz"),
-        ("a line of 64 MB in gzip", write(gzip_bytes(bytes(64 << 20))),
+        ("a line of 64 MB in gzip", write(gzip_zeros(64 << 20)),
          "{path}:1:1: line is longer", ".gz"),
-        ("empty zstd", write(zstd(b"")), "{path}: holds no record", ".zst"),
+        ("empty zstd", write(zstd(b"")), "{path}: " + fmt.empty, ".zst"),
         ("cut zstd", write(framed[:len(framed) // 2]), early, ".zst"),
         ("zstd without its last byte", write(framed[:-1]), early, ".zst"),
         ("zstd of 5 bytes", write(framed[:5]), early, ".zst"),
@@ -237,33 +252,59 @@ def of_pipes(fmt: Format) -> Iterator[BadFile]:
         ("hangs", "/bin/sh,-c,head -n 5; sleep 1000", "wrote nothing for 0.2 s"),
         ("hangs in a child", "/bin/sh,-c,(sleep 1000; echo x) | cat", "wrote nothing for 0.2 s"),
         ("does not end", "/bin/sh,-c,cat; exec >&-; sleep 1000", "did not end, and was killed"),
-        ("writes nothing", "true", "{path}: holds no record"),
+        ("writes nothing", "true", "{path}: " + fmt.empty),
         ("writes a line without end", "cat,-,/dev/zero",
          f"{{path}}:{LINES + 1}:1: line is longer"),
+        ("never ends", f"yes,{fmt.good[0]}",
+         "{path}: the command yes .* wrote more than 0.002 GB of text \\(data.pipe_max_gb\\)"),
         ("not gzip", "gzip,-dc", "{path}: the command gzip -dc ended with exit code 1; it said:"),
     ]:
         quoted = ", ".join("'" + word.replace("'", "''") + "'" for word in command.split(","))
         yield BadFile(f"pipe: {name}", write(text), says, fmt, fmt.suffix,
-                      ["--set", f"data.pipe=[{quoted}]", "--set", "data.pipe_timeout=0.2"])
+                      ["--set", f"data.pipe=[{quoted}]", "--set", "data.pipe_timeout=0.2",
+                       "--set", "data.pipe_max_gb=0.002"])
     yield BadFile("pipe: bad line", write(to_bytes(lines)),
                   f"{{path}}:{BAD_LINE}:\\d+: .*({fmt.mistakes[0].says})", fmt, fmt.suffix,
                   ["--set", "data.pipe=[cat]"])
 
 
-def all_text_cases() -> Iterator[BadFile]:
-    """What happens to whole files is the same for all formats, so two of them stand for it."""
-    for fmt in FORMATS:
-        yield from of_lines(fmt)
+def of_all_pipes() -> Iterator[BadFile]:
+    """What a pipe does is the same for all formats, so two of them stand for it."""
     for fmt in (CRITEO, FEASIGN):
-        yield from of_files(fmt)
         yield from of_pipes(fmt)
+
+
+def all_text_cases() -> Iterator[BadFile]:
+    for fmt in FORMATS:
+        for mistake in of_mistakes(fmt):
+            yield from mistake
+        yield from of_lines(fmt)
+        yield from of_files(fmt)
+    yield from of_all_pipes()
+
+
+def some_text_cases() -> Iterator[BadFile]:
+    """Every mistake in one packing, by turns; every damage of a whole file in those formats that
+    read a file in a way of their own, and by turns in one of the others.
+    """
+    alike = [fmt for fmt in FORMATS if fmt not in READ_APART]
+    for fmt in FORMATS:
+        for turn, mistake in enumerate(of_mistakes(fmt)):
+            yield mistake[turn % len(mistake)]
+        yield from of_lines(fmt)
+    for fmt in READ_APART:
+        yield from of_files(fmt)
+    for turn, fmt in enumerate(alike):
+        yield from islice(of_files(fmt), turn, None, len(alike))
+    yield from of_all_pipes()
 
 
 def good_variants(fmt: Format) -> dict[str, bytes]:
     """What looks odd but is good."""
     text = to_bytes(fmt.good)
     half = text.index(b"\n", len(text) // 2) + 1
-    return {
+    marked = {"bom": BOM + text} if fmt in MARKED else {}
+    return marked | {
         "crlf": to_bytes(fmt.good, "\r\n"),
         "no_last_newline": text[:-1],
         "members.gz": (gzip_bytes(text[:half]) + gzip_bytes(b"") + gzip_bytes(text[half:])
@@ -274,15 +315,25 @@ def good_variants(fmt: Format) -> dict[str, bytes]:
 
 
 def job_text(fmt: Format, path: str) -> str:
+    """Of a job that reads the file `path`, and those beside it."""
+    data = fmt.data.replace("{path}", path)
     return f"""\
 name: bad
 output: out
-data: {{{fmt.data}, train: [{path}], batch: 7}}
+data: {{{data}, train: [{fmt.train or path}], batch: 7}}
 shards: 4
 threads: 1
 tables:
-  - {{name: weight, dim: 1, optimizer: {{rule: sgd, lr: 0.1}}}}
+  - {{name: weight, {fmt.table}, optimizer: {{rule: sgd, lr: 0.1}}}}
 model:
   layers:
 {fmt.layers}
 """
+
+
+def write_job(fmt: Format, path: str, folder: Path) -> None:
+    """A folder of its own with the job, and what it needs beside `path`."""
+    folder.mkdir()
+    for name, text in fmt.beside.items():
+        (folder / name).write_text(text)
+    (folder / "job.yaml").write_text(job_text(fmt, path))

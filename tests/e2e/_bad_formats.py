@@ -82,6 +82,35 @@ CSV = Format(
      Mistake("open quote", '1,"1,2,0.5', "quote"),
      Mistake("blank line", "", "label"),
      Mistake("no label", ",1,2,0.5", "label")],
-    LAYERS)
+    LAYERS, header=1)
 
-ALL = [MULTISLOT, LIBSVM, LIBFFM, VW, CSV]
+SENTENCE_LAYERS = """\
+    - {name: loss, op: skip_gram_loss, table: weight, window: 2}"""
+NO_TEXT = [
+    Mistake("NUL byte", "a b\0 c", "x00, which no text has"),
+    Mistake("invalid UTF-8", "a \udcff b", "xff is not UTF-8"),
+    Mistake("Latin-1", "a na\udcefve b", "xef is not UTF-8"),
+    Mistake("a cut character", "a b\udce2\udc82", "xe2 is not UTF-8"),
+    Mistake("an overlong form", "a \udcc0\udc80 b", "xc0 is not UTF-8")]
+SENTENCES = Format(
+    "sentences", "format: sentences, vocabulary: vocab.txt, subsample: 0",
+    [f"a b w{i} c naïve" for i in range(LINES)], NO_TEXT, SENTENCE_LAYERS,
+    table="dim: 2", beside={"vocab.txt": "a 9\nb 5\nnaïve 1\n"})
+
+VOCABULARY = Format(
+    "vocabulary", "format: sentences, vocabulary: {path}, subsample: 0",
+    ["a 99", "b 98", "naïve 3", *(f"word{i} {LINES - i}" for i in range(3, LINES))],
+    [Mistake("no count", "word", "a count must follow the word"),
+     Mistake("no word", " 7", "a word is missing"),
+     Mistake("blank line", "", "a word is missing"),
+     Mistake("a count of letters", "word x7", "'x7' is no count"),
+     Mistake("a count of 0", "word 0", "'0' is no count"),
+     Mistake("a negative count", "word -1", "'-1' is no count"),
+     Mistake("a fraction", "word 1.5", "'1.5' is no count"),
+     Mistake("2^64 of one", f"word {HUGE}", f"'{HUGE}' is no count"),
+     Mistake("two words", "one word 7", "'word 7' is no count"),
+     Mistake("a word twice", "a 7", "'a' comes twice"), *NO_TEXT],
+    SENTENCE_LAYERS, empty="holds no word", table="dim: 2",
+    beside={"good.txt": "a b a\nb naïve\n"}, train="good.txt")
+
+ALL = [MULTISLOT, LIBSVM, LIBFFM, VW, CSV, SENTENCES, VOCABULARY]

@@ -20,11 +20,22 @@ class Mistake(NamedTuple):
 @dataclass
 class Format:
     name: str
-    data: str  # of the job, without the files
+    data: str  # of the job, without the files; {path} is the bad one, if it is not the train file
     good: list[str]
     mistakes: list[Mistake]
     layers: str
     suffix: str = "txt"
+    header: int = 0  # lines before the first record
+    empty: str = "holds no record"  # what is said of a file without any
+    table: str = "dim: 1"
+    beside: dict[str, str] = field(default_factory=dict)  # good files that the job needs
+    train: str = ""  # the train file, if it is one of those and not the bad one
+
+    @property
+    def records(self) -> int:
+        """Examples of a good file."""
+        text = self.beside.get(self.train)
+        return len(self.good) - self.header if text is None else text.count("\n")
 
 
 @dataclass

@@ -1,129 +1,40 @@
-"""Data files that are wrong in 200 ways: each is refused by `flux data validate` and by `flux run`
-with exit code 2 and named by file and line (or byte), without a crash, a hang or much memory.
+"""Data files that are wrong in some 350 ways, and odd ones that are good.
 
-The cases are in _bad_files.py (text) and _bad_blocks.py. Times are printed, not judged.
+The cases are in _bad_files.py (text) and _bad_blocks.py, what is asked of each in _bad_check.py;
+bad_data_slow.py has every mistake in every packing and every damage in every format.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
-import re
-import shutil
-import subprocess
-import tempfile
-import threading
-import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import NamedTuple
 
-from _bad_blocks import of_blocks
-from _bad_files import CRITEO, FEASIGN, all_text_cases, good_variants, job_text, to_bytes
-from _bad_types import BadFile
-from _support import FLUX, Case
-
-DEADLINE_S = 60.0
-MEMORY_MAX = 512 << 20
-NOISE = ("terminate called", "std::", "what():", "Assertion", "flux: bug", "Aborted")
-CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, PR_CAPBSET_DROP = 1, 2, 24
-LIBC = ctypes.CDLL(None, use_errno=True)
+import _bad_check
+from _bad_files import FORMATS, good_variants, some_text_cases, write_job
+from _bad_types import Format
 
 
-class Ended(NamedTuple):
-    code: int
-    text: str
-    seconds: float
-    memory: int
-
-
-def obey_modes() -> None:
-    """Also root may then not read what it may not; harmless for others."""
-    for capability in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
-        LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
-
-
-def run(arguments: list[str], folder: Path, locked: bool) -> Ended:
-    """One flux, with the memory it had at most."""
-    with tempfile.TemporaryFile() as out:
-        begin = time.monotonic()
-        process = subprocess.Popen([str(FLUX), *arguments], cwd=folder, stdin=subprocess.DEVNULL,
-                                   stdout=out, stderr=subprocess.STDOUT,
-                                   preexec_fn=obey_modes if locked else None)
-        watch = threading.Timer(DEADLINE_S, process.kill)
-        watch.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        watch.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
-        seconds = time.monotonic() - begin
-        out.seek(0)
-        text = out.read().decode("utf-8", "backslashreplace")
-    return Ended(process.returncode, text, seconds, usage.ru_maxrss * 1024)
-
-
-class Verdict(NamedTuple):
-    name: str
-    wrong: str  # "": as it should be
-    slowest: float
-    largest: int
-
-
-def judge(command: str, ended: Ended, says: str) -> str:
-    what = f"flux {command}: exit code {ended.code}, {ended.memory >> 20} MiB\n{ended.text}"
-    if ended.code != 2 or any(noise in ended.text for noise in NOISE):
-        return what
-    if ended.memory > MEMORY_MAX:
-        return f"too much memory: {what}"
-    return "" if re.search(says, ended.text, re.DOTALL) else f"expected {says!r}: {what}"
-
-
-def check(case: BadFile, number: int, root: Path) -> Verdict:
-    folder = root / str(number)
-    folder.mkdir()
-    path = f"bad.{case.suffix}"
-    case.make(folder / path)
-    (folder / "job.yaml").write_text(job_text(case.format, path))
-    says = case.says.replace("{path}", re.escape(path))
-    wrong, slowest, largest = "", 0.0, 0
-    for command in (["data", "validate", path, "--job", "job.yaml"], ["run", "job.yaml"]):
-        ended = run([*command, *case.more], folder, case.locked)
-        wrong = wrong or judge(" ".join(command), ended, says)
-        slowest, largest = max(slowest, ended.seconds), max(largest, ended.memory)
-    shutil.rmtree(folder)
-    return Verdict(f"{case.format.name}: {case.name}", wrong, slowest, largest)
-
-
-class BadData(Case):
-    def cases(self) -> list[BadFile]:
-        (self.folder / "good.txt").write_bytes(to_bytes(FEASIGN.good))
-        (self.folder / "good.yaml").write_text(job_text(FEASIGN, "good.txt"))
-        self.flux("data", "convert", "--job", "good.yaml", "--to", "blocks", "--out", "good.blocks")
-        blocks = (self.folder / "good.blocks").read_bytes()
-        return [*all_text_cases(), *of_blocks(blocks)]
-
+class BadData(_bad_check.BadFiles):
     def test_each_is_named(self) -> None:
-        cases = self.cases()
-        self.assertGreaterEqual(len(cases), 200)
-        with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
-            verdicts = list(pool.map(lambda at: check(at[1], at[0], self.folder), enumerate(cases)))
-        slowest = max(verdicts, key=lambda verdict: verdict.slowest)
-        largest = max(verdicts, key=lambda verdict: verdict.largest)
-        print(f"{len(cases)} bad files; the slowest: {slowest.name}, {slowest.slowest:.2f} s; "
-              f"the most memory: {largest.name}, {largest.largest >> 20} MiB")
-        wrong = [f"{verdict.name}: {verdict.wrong}" for verdict in verdicts if verdict.wrong]
-        self.assertFalse(wrong, f"{len(wrong)} of {len(cases)}:\n" + "\n".join(wrong))
+        self.check_all([*some_text_cases(), *self.block_cases()], least=350)
 
     def test_what_looks_odd_but_is_good(self) -> None:
-        for fmt in (CRITEO, FEASIGN):
-            for name, content in good_variants(fmt).items():
-                path = f"{fmt.name}_{name}"
-                (self.folder / path).write_bytes(content)
-                (self.folder / "job.yaml").write_text(job_text(fmt, path))
-                with self.subTest(path):
-                    self.flux("data", "validate", "--job", "job.yaml")
-                    self.flux("run", "job.yaml", "--fresh")
-                    self.assert_exact("out", len(fmt.good))
+        def try_it(fmt: Format, path: str, content: bytes) -> str:
+            """The folder it ran in, below that of the test."""
+            folder = self.folder / f"{fmt.name}_{path}"
+            write_job(fmt, path, folder)
+            (folder / path).write_bytes(content)
+            for command in (["data", "validate", "--job", "job.yaml"], ["run", "job.yaml"]):
+                ended = _bad_check.run(command, folder, locked=False)
+                self.assertEqual(ended.code, 0, f"{folder.name}: {ended.text}")
+            return folder.name
+
+        with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
+            tried = [(fmt, pool.submit(try_it, fmt, path, content)) for fmt in FORMATS
+                     for path, content in good_variants(fmt).items()]
+        for fmt, folder in tried:
+            self.assert_exact(f"{folder.result()}/out", fmt.records)
 
 
 if __name__ == "__main__":

@@ -68,6 +68,20 @@ class DataTools(Case):
         section = self.convert("s.txt", "blocks", "s.blocks")
         self.assertEqual(self.weights(section, "out_sb", SPARSE_ONLY), want)
 
+    def test_names_of_examples_are_kept(self) -> None:
+        """Through every format that has them, back to the first; every third example has none."""
+        words = [{f"{i % 2}", f"user:{i + 1}"} | ({f"id=n{i}"} if i % 3 else set())
+                 for i in range(40)]
+        (self.folder / "a.txt").write_text("".join(" ".join(sorted(w)) + "\n" for w in words))
+        data = "data: {format: feasign, train: [a.txt], slots: [{name: user}], raw_keys: true}"
+        for to in ("csv", "multislot", "vw", "feasign"):
+            job = JOB.replace("DATA", data).replace("LAYERS", SPARSE_ONLY)
+            (self.folder / "job.yaml").write_text(job)
+            data = self.flux("data", "convert", "--job", "job.yaml", "--to", to,
+                             "--out", f"a.{to}").out
+        back = (self.folder / "a.feasign").read_text().splitlines()
+        self.assertEqual([set(line.split()) for line in back], words)
+
     def test_stats_count_what_is_there(self) -> None:
         lines = [f"{i % 4 == 0:d} user:{i % 50} tag:{i} tag:{i + 1} price:{i * 0.5}\n"
                  for i in range(400)] + ["1 user:7\n"]

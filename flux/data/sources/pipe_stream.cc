@@ -69,6 +69,16 @@ Status PipeStream::wait_for_output() {
   }
 }
 
+// A command that never ends would be read for ever by whoever scans its text.
+Status PipeStream::check_size() {
+  if (static_cast<double>(text_) <= options_.max_gb * 1e9) return Status::ok();
+  child_->kill();
+  return refuse(
+      fmt::format("wrote more than {} GB of text (data.pipe_max_gb) and was killed; does "
+                  "it ever end?",
+                  options_.max_gb));
+}
+
 // All of its output was read: how did it end?
 Status PipeStream::finish() {
   ChildEnd end;
@@ -101,6 +111,7 @@ Result<size_t> PipeStream::read(char* out, size_t size) {
     if (n > 0) {
       done += static_cast<size_t>(n);
       text_ += static_cast<size_t>(n);
+      FLUX_RETURN_IF_ERROR(check_size());
     } else if (n == 0) {
       FLUX_RETURN_IF_ERROR(finish());
     } else if (errno == EAGAIN) {

@@ -3,8 +3,8 @@
 // The command runs as long as the stream lives and is held up when nobody reads: memory is that of
 // a pipe. What it writes to its standard error is kept in part, for messages. Threads and
 // ownership: as TextStream. Failure: kInvalid that names file and command: it is not found, writes
-// nothing for longer than allowed, or ends with anything but exit code 0 (with the last lines of
-// its standard error).
+// nothing for longer than allowed, writes more than allowed, or ends with anything but exit code 0
+// (with the last lines of its standard error).
 #pragma once
 
 #include <chrono>
@@ -31,6 +31,7 @@ class PipeStream final : public TextStream {
       : path_(std::move(path)), options_(std::move(options)), child_(std::move(child)) {}
   // Waits until there is output; takes what comes on standard error.
   Status wait_for_output();
+  Status check_size();
   void take_errors();
   std::chrono::milliseconds timeout() const;
   Status finish();

@@ -16,12 +16,12 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-DataOptions piped(Words command, double timeout_s = 60) {
+DataOptions piped(Words command, double timeout_s = 60, double max_gb = 1) {
   DataOptions options;
   options.format = "feasign";
   options.batch_size = 10;
   options.slots = {{"user", ""}};
-  options.pipe = {std::move(command), timeout_s};
+  options.pipe = {std::move(command), timeout_s, max_gb};
   return options;
 }
 
@@ -126,6 +126,23 @@ TEST(PipeErrors, NameTheCommandAndWhatItSaid) {
                 "end, and was killed");
   EXPECT_EQ(refused({"true"}), path + ": holds no record; remove it from the data or fill it");
   EXPECT_EQ(refused({""}), "data.pipe: its first word, the program, is empty");
+  expect_no_children();
+}
+
+TEST(PipeErrors, OutputThatNeverEndsIsBounded) {
+  const TestDirectory dir;
+  const std::string path = dir.write("a.txt", lines_text(100));
+  const Status status = open_data(path, piped({"yes", "1 user:7"}, 60, 0.002)).status();
+  EXPECT_EQ(status.code(), Code::kInvalid);
+  EXPECT_EQ(status.message(), path +
+                                  ": the command yes 1 user:7 wrote more than 0.002 GB of text "
+                                  "(data.pipe_max_gb) and was killed; does it ever end?");
+  // As much as is allowed.
+  const std::string text = lines_text(1000);
+  const auto size = static_cast<double>(text.size());
+  const std::string whole = dir.write("b.txt", text);
+  EXPECT_TRUE(open_data(whole, piped({"cat"}, 60, (size + 0.5) / 1e9)).is_ok());
+  EXPECT_FALSE(open_data(whole, piped({"cat"}, 60, (size - 0.5) / 1e9)).is_ok());
   expect_no_children();
 }
 

@@ -2,8 +2,9 @@
 // names of data.columns.
 //
 // A name is that of a label, slot or dense feature, or one of: `dense` (all dense features, one
-// behind the other), `weight`, `id` (not used), `sid` (search or session), `logkey` (Paddle's, with
-// the search in characters 17 to 32), `-` (not read). Plain values and pure functions.
+// behind the other), `weight`, `id` (the example's name), `sid` (search or session), `logkey`
+// (Paddle's, with the search in characters 17 to 32), `-` (not read). Plain values and pure
+// functions.
 // Failure: kInvalid that names the column, and what it should be.
 #pragma once
 

@@ -107,6 +107,19 @@ std::optional<LineError> CsvParser::parse(std::string_view line, LineRecord* out
   return std::nullopt;
 }
 
+std::string CsvParser::name_of(std::string_view line) const {
+  line = without_return(line);
+  size_t at = 0;
+  Cell cell;
+  for (const LineColumn& column : columns_) {
+    if (next_cell(line, &at, &cell)) break;
+    if (column.kind == LineColumn::kId) return is_missing(cell.text) ? "" : std::string(cell.text);
+    if (at == line.size()) break;
+    ++at;
+  }
+  return "";
+}
+
 std::optional<LineError> CsvParser::read_keys(const LineColumn& column, const Cell& cell,
                                               LineRecord* out) const {
   if (!lists_) return shape_.read_item(column.index, cell.text, cell.column, out);

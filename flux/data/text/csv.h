@@ -24,6 +24,7 @@ class CsvParser final : public LineParser {
   // `columns` are what stands in the lines, in order.
   CsvParser(const DataOptions& options, std::vector<LineColumn> columns);
   std::optional<LineError> parse(std::string_view line, LineRecord* out) const override;
+  std::string name_of(std::string_view line) const override;
 
  private:
   struct Cell;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "flux/base/text.h"
+#include "flux/data/criteo.h"
 #include "flux/data/file_head.h"
 #include "flux/data/text/csv.h"
 
@@ -53,10 +54,14 @@ std::vector<std::string> declared_names(const DataOptions& options) {
 
 Result<std::string> header_of(const std::string& path, const PipeOptions& pipe) {
   std::string text;
-  for (const size_t bytes : {1U << 14, 1U << 20}) {  // mostly it is short
+  for (const size_t bytes : {size_t{1} << 14, size_t{kCriteoLineBytesMax} + 1}) {  // mostly short
     FLUX_ASSIGN_OR_RETURN(text, read_file_head(path, bytes, pipe));
     if (text.size() < bytes || text.find('\n') != std::string::npos) break;
   }
+  if (text.empty()) return invalid("{}: holds no record; remove it from the data or fill it", path);
+  if (std::min(text.find('\n'), text.size()) > kCriteoLineBytesMax)
+    return invalid("{}:1:1: line is longer than {} bytes; the first one should name the columns",
+                   path, kCriteoLineBytesMax);
   text.resize(std::min(text.find('\n'), text.size()));
   if (!text.empty() && text.back() == '\r') text.pop_back();
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
@@ -72,11 +77,11 @@ Result<std::vector<std::string>> csv_columns(std::string_view header, const Data
     std::string role = role_of(cells[i], options);
     if (role.empty())
       return invalid(
-          "1:1: its {} column '{}' is not declared in the job{}; declare it, or name it "
+          "1:1: its {} column {} is not declared in the job{}; declare it, or name it "
           "in data.csv.ignore",
-          ordinal(i + 1), cells[i], did_you_mean(cells[i], declared_names(options)));
+          ordinal(i + 1), shown_field(cells[i]), did_you_mean(cells[i], declared_names(options)));
     if (role != "-" && std::find(out.begin(), out.end(), role) != out.end())
-      return invalid("1:1: has two columns '{}'", cells[i]);
+      return invalid("1:1: has two columns {}", shown_field(cells[i]));
     out.push_back(std::move(role));
   }
   const auto missing = [&](const std::string& name) {

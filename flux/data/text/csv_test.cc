@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "flux/data/test_files.h"
-#include "flux/data/text/test_lines.h"
+#include "flux/data/text/test_parsers.h"
 
 namespace flux {
 namespace {
@@ -37,6 +37,20 @@ TEST(CsvLine, ReadsCellsListsQuotesAndWhatIsMissing) {
             fmt::format("w=1 group=0 ordered=true label=0x0p+0 dense=0x1p+1 2:{}:0x1p+0",
                         hash_bytes("a \"b\", c")));
   EXPECT_EQ(read("1,,,,"), "w=1 group=0 ordered=true label=0x1p+0 dense=0x0p+0");
+}
+
+TEST(CsvLine, TheNameIsInTheColumnId) {
+  DataOptions o = options();
+  o.columns = {"click", "user", "tags", "city", "price", "id"};
+  const auto name = [&](const std::string& line) {
+    return name_in(CsvParser(o, columns_of(o.columns, o).value()), line);
+  };
+  EXPECT_EQ(name("1,17,,,0.5,a7"), "a7");
+  EXPECT_EQ(name("1,17,,\"Rome, x\",0.5,\"a \"\"7\"\", b\"\r"), "a \"7\", b");
+  EXPECT_EQ(name("1,17,,,0.5,"), "");
+  EXPECT_EQ(name("1,17,,,0.5,NA"), "");
+  o.columns.back() = "-";
+  EXPECT_EQ(name("1,17,,,0.5,a7"), "");
 }
 
 TEST(CsvLine, ReadsOtherColumnsAndOtherCharacters) {
@@ -145,25 +159,21 @@ TEST(CsvFiles, MistakesNameTheFileAndItsLine) {
 }
 
 TEST(CsvOptions, CharactersAreCharacters) {
-  const auto problem = [](const DataOptions& o) {
-    const std::vector<std::string> files = {"a"};
-    return Dataset::scan(files, o, 1).status().message();
-  };
   DataOptions o = options();
   o.csv.separator = "::";
-  EXPECT_EQ(problem(o),
+  EXPECT_EQ(options_problem(o),
             "data.csv.separator: '::' is not one character; allowed: one character, or tab");
   o = options();
   o.csv.list = ",";
-  EXPECT_EQ(problem(o), "data.csv: separator, quote and list have to differ");
+  EXPECT_EQ(options_problem(o), "data.csv: separator, quote and list have to differ");
   o = options();
   o.columns.clear();
   o.csv.header = false;
-  EXPECT_EQ(problem(o),
+  EXPECT_EQ(options_problem(o),
             "data: csv without a header needs data.columns: what stands where in a line");
   o = options();
   o.columns = {"click", "user", "tags", "city", "dense"};
-  EXPECT_EQ(problem(o),
+  EXPECT_EQ(options_problem(o),
             "data.columns: 'dense' is for format multislot; a cell of csv holds one number");
 }
 

@@ -80,6 +80,15 @@ std::optional<LineError> PlainFeasign::read_feature(std::string_view word, size_
   return shape_.read_item(*found, text, column + mark + 1, out);
 }
 
+std::string FeasignParser::name_of(std::string_view line) const {
+  constexpr std::string_view kNote = "id=";
+  LineWords words(without_return(line));
+  words.next();  // the labels
+  for (std::string_view word = words.next(); !word.empty(); word = words.next())
+    if (word.starts_with(kNote)) return std::string(word.substr(kNote.size()));
+  return "";
+}
+
 Status check_feasign(const DataOptions& options) {
   return check_declared(options, {});
 }

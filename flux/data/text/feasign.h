@@ -4,7 +4,7 @@
 //   1,0 w=0.5 id=a7 sid=s31 user:17 ...
 //
 // Words are separated by blanks or tabs. The first has the labels, with commas between them; w= is
-// the example's weight, id= a name that is not used, sid= a search or session. A slot's word is
+// the example's weight, id= its name, sid= a search or session. A slot's word is
 // NAME:KEY and may come any number of times; in a slot with values it may be NAME:KEY:NUMBER. A
 // dense feature's word is NAME:NUMBER and comes at most once (0 if it does not). Format:
 // docs/using/feasign.md.
@@ -44,6 +44,7 @@ class FeasignParser final : public LineParser {
       return std::nullopt;
     return plain_.parse(line, out);
   }
+  std::string name_of(std::string_view line) const override;
 
  private:
   const LineShape shape_;

@@ -6,7 +6,7 @@
 
 #include "flux/base/hash.h"
 #include "flux/data/test_files.h"
-#include "flux/data/text/test_lines.h"
+#include "flux/data/text/test_parsers.h"
 
 namespace flux {
 namespace {
@@ -145,23 +145,16 @@ TEST(FeasignLine, TheFastParserReadsWhatThePlainOneReads) {
   o.group = "sid";
   o.slices = {"item"};
   const LineShape shape(o);
-  const FastFeasign fast(shape);
-  const PlainFeasign plain(shape);
-  Random random(7);
-  LineRecord by_fast, by_plain;
-  size_t taken = 0, good = 0;
-  for (int i = 0; i < 100'000; ++i) {
-    const std::string line = bent_line(made_line(&random), " \t:=,.-e019uw\r", &random);
-    const PaddedLine padded(line, random.below(2) == 0 ? '\n' : '\0');
-    const bool fine = !plain.parse(padded.view(), &by_plain);
-    good += fine ? 1 : 0;
-    if (!fast.parse(padded.view(), &by_fast)) continue;
-    ++taken;
-    ASSERT_TRUE(fine) << line;
-    ASSERT_EQ(text_of(by_fast), text_of(by_plain)) << line;
-  }
-  EXPECT_GT(good, 20'000U);
-  EXPECT_GT(taken, good * 8 / 10);
+  expect_fast_as_plain(FastFeasign(shape), PlainFeasign(shape), made_line, " \t:=,.-e019uw\r");
+}
+
+TEST(FeasignLine, TheNameIsWhatIdSays) {
+  const DataOptions o = options();
+  const FeasignParser parser(o);
+  EXPECT_EQ(name_in(parser, "1,0 user:1 id=a7 item:2"), "a7");
+  EXPECT_EQ(name_in(parser, "1,0 user:1\tid=id=x\r"), "id=x");
+  EXPECT_EQ(name_in(parser, "1,0 id= user:1"), "");
+  EXPECT_EQ(name_in(parser, "1,0 sid=s7 user:1"), "");
 }
 
 TEST(FeasignBlock, KeysStandSlotBySlotWhateverTheOrderOfTheLine) {
@@ -205,23 +198,19 @@ TEST(FeasignBlock, ABadLineIsNamedByFileAndLine) {
 }
 
 TEST(DataOptions, NamesMustBeDeclaredOnceAndFitTheFormat) {
-  const auto problem = [](const DataOptions& o) {
-    const std::vector<std::string> files = {"a"};
-    return Dataset::scan(files, o, 1).status().message();
-  };
   DataOptions o = options();
   o.dense.emplace_back("user");
-  EXPECT_EQ(problem(o), "data: 'user' is declared twice among slots, dense and labels");
+  EXPECT_EQ(options_problem(o), "data: 'user' is declared twice among slots, dense and labels");
   o = options();
   o.group = "usr";
-  EXPECT_EQ(problem(o),
+  EXPECT_EQ(options_problem(o),
             "data.group 'usr' is no slot, did you mean 'user'?; allowed: user, item, history, sid");
   o = options();
   o.slots.push_back({"weight", ""});
-  EXPECT_EQ(problem(o), "data: 'weight' is reserved; give the feature another name");
+  EXPECT_EQ(options_problem(o), "data: 'weight' is reserved; give the feature another name");
   o = DataOptions();
   o.weights = true;
-  EXPECT_EQ(problem(o),
+  EXPECT_EQ(options_problem(o),
             "data: format criteo_tsv has fixed columns; slots, dense, labels, weights, group, "
             "raw_keys, one_key, columns, csv, minus_one_is_zero and metrics.slices are for other "
             "formats");

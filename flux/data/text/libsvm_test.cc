@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "flux/data/text/test_lines.h"
+#include "flux/data/text/test_parsers.h"
 
 namespace flux {
 namespace {
@@ -98,28 +98,26 @@ TEST(LibsvmLine, AgreesWithAPlainReaderOnMadeLines) {
 }
 
 TEST(LibsvmOptions, WhatTheFormatsDoNotHaveIsRefused) {
-  const auto problem = [](const DataOptions& o) {
-    const std::vector<std::string> files = {"a"};
-    return Dataset::scan(files, o, 1).status().message();
-  };
   DataOptions o = svm_options();
   o.slots.push_back({"more", ""});
-  EXPECT_EQ(problem(o),
+  EXPECT_EQ(options_problem(o),
             "data: format libsvm has one slot, but data.slots names 2; libffm and vw have several");
   o = svm_options();
   o.dense = {"price"};
-  EXPECT_EQ(problem(o),
+  EXPECT_EQ(options_problem(o),
             "data: format libsvm has no dense features; 'price' cannot be among its lines");
   o = ffm_options();
   o.weights = true;
-  EXPECT_EQ(problem(o), "data: format libffm has no weights of examples; take data.weights out");
+  EXPECT_EQ(options_problem(o),
+            "data: format libffm has no weights of examples; take data.weights out");
   o = ffm_options();
   o.group = "sid";
-  EXPECT_EQ(problem(o),
+  EXPECT_EQ(options_problem(o),
             "data: format libffm has no searches or sessions; data.group may name a slot");
   o = ffm_options();
   o.columns = {"user"};
-  EXPECT_EQ(problem(o), "data: columns is for formats multislot and csv, not for format libffm");
+  EXPECT_EQ(options_problem(o),
+            "data: columns is for formats multislot and csv, not for format libffm");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "flux/data/feature_plan.h"
 #include "flux/data/label_check.h"
 #include "flux/data/one_key.h"
+#include "flux/data/text/example_names.h"
 #include "flux/data/text/line_parser.h"
 
 namespace flux {
@@ -56,12 +57,18 @@ void order_keys(LineRecord* record) {
   }
 }
 
-class LineBlock final : public TextBlock {
+class LineBlock final : public TextBlock, public ExampleNames {
  public:
   LineBlock(std::shared_ptr<const LineReading> reading, TextBlockPlace place,
             std::shared_ptr<BufferPool> pool)
       : TextBlock(std::move(place), std::move(pool)), reading_(std::move(reading)) {}
 
+  std::vector<std::string> names_of(uint32_t batch) const override {
+    std::vector<std::string> out;
+    for (const uint32_t record : records_of(batch))
+      out.push_back(reading_->parser->name_of(line(record)));
+    return out;
+  }
   Status read_batch(uint32_t batch, Batch* out) const override {
     constexpr size_t kAhead = 2;
     const std::span<const uint32_t> records = records_of(batch);

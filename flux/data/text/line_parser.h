@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "flux/data/block_readers.h"
@@ -24,6 +25,8 @@ class LineParser {
   virtual ~LineParser() = default;
   // `line` has no newline; one '\r' at its end is ignored.
   virtual std::optional<LineError> parse(std::string_view line, LineRecord* out) const = 0;
+  // What a line that parse() takes calls its example; "": nothing, as in formats without names.
+  virtual std::string name_of(std::string_view /*line*/) const { return ""; }
 };
 
 // The blocks of a format whose lines `parser` reads.

@@ -31,7 +31,7 @@ uint64_t PlainMultiSlot::width(const LineColumn& column) const {
   return column.kind == LineColumn::kAllDense ? shape_.dense().size() : 1;
 }
 
-std::string PlainMultiSlot::name_of(size_t place) const {
+std::string PlainMultiSlot::shown_slot(size_t place) const {
   return fmt::format("slot '{}' ({})", columns_[place].name, ordinal(place + 1));
 }
 
@@ -46,7 +46,7 @@ std::optional<LineError> PlainMultiSlot::parse(std::string_view line, LineRecord
   return LineError{words.column_of(more),
                    fmt::format("the line goes on with {} behind its last {}; is a slot missing in "
                                "data.columns, or is a number of values too small?",
-                               shown_field(more), name_of(columns_.size() - 1))};
+                               shown_field(more), shown_slot(columns_.size() - 1))};
 }
 
 std::optional<LineError> PlainMultiSlot::read_column(size_t place, Words* words,
@@ -56,21 +56,21 @@ std::optional<LineError> PlainMultiSlot::read_column(size_t place, Words* words,
   if (word.empty())
     return LineError{words->end_column(),
                      fmt::format("{} is missing: the line ends after {} of {} slots",
-                                 name_of(place), place, columns_.size())};
+                                 shown_slot(place), place, columns_.size())};
   uint64_t count = 0;
   if (!parse_whole(word, &count))
     return LineError{words->column_of(word),
                      fmt::format("{} begins with {}, not with the number of its values",
-                                 name_of(place), shown_field(word))};
+                                 shown_slot(place), shown_field(word))};
   const uint64_t wanted = width(column);
   if (wanted != kAny && count != wanted)
     return LineError{words->column_of(word),
-                     fmt::format("{} says {} values; it has {}", name_of(place), count, wanted)};
+                     fmt::format("{} says {} values; it has {}", shown_slot(place), count, wanted)};
   for (uint64_t i = 0; i < count; ++i) {
     const std::string_view value = words->next();
     if (value.empty())
       return LineError{words->end_column(),
-                       fmt::format("{} says {} value{}, the line ends after {}", name_of(place),
+                       fmt::format("{} says {} value{}, the line ends after {}", shown_slot(place),
                                    count, count == 1 ? "" : "s", i)};
     if (auto wrong = read_value(column, i, value, words->column_of(value), out)) return wrong;
   }
@@ -106,6 +106,21 @@ std::optional<LineError> PlainMultiSlot::read_value(const LineColumn& column, si
       break;
   }
   return std::nullopt;
+}
+
+std::string MultiSlotParser::name_of(std::string_view line) const {
+  LineWords words(without_return(line));
+  std::string_view name;
+  for (const LineColumn& column : columns_) {
+    uint64_t count = 0;
+    std::string_view value;
+    if (!parse_whole(words.next(), &count)) break;
+    for (; count > 0 && !(value = words.next()).empty(); --count) {
+    }
+    if (column.kind == LineColumn::kId || (column.kind == LineColumn::kLogKey && name.empty()))
+      name = value;
+  }
+  return name == kNoName ? "" : std::string(name);
 }
 
 Status check_multislot(const DataOptions& options) {

@@ -32,7 +32,7 @@ class PlainMultiSlot final : public LineParser {
                                       size_t at, LineRecord* out) const;
   // Values that the column has; ~0: any number.
   uint64_t width(const LineColumn& column) const;
-  std::string name_of(size_t place) const;
+  std::string shown_slot(size_t place) const;
 
   const LineShape& shape_;
   const std::vector<LineColumn>& columns_;
@@ -67,6 +67,8 @@ class MultiSlotParser final : public LineParser {
       return std::nullopt;
     return plain_.parse(line, out);
   }
+  // Of the column `id`, or the whole of the column `logkey` where there is no other.
+  std::string name_of(std::string_view line) const override;
 
  private:
   const LineShape shape_;
@@ -77,6 +79,8 @@ class MultiSlotParser final : public LineParser {
 
 // The columns of a job in this format.
 Result<std::vector<LineColumn>> multislot_columns(const DataOptions& options);
+// Written for an example without a name, as a column holds a word.
+inline constexpr std::string_view kNoName = "-";
 // The search of a logkey: characters 17 to 32. Shorter ones have none.
 std::string_view search_of_logkey(std::string_view logkey);
 

@@ -85,6 +85,17 @@ std::optional<LineError> VwParser::read_head(std::string_view head, LineRecord* 
   return shape_.read_weight(found[1], words.column_of(found[1]), out);
 }
 
+std::string VwParser::name_of(std::string_view line) const {
+  const std::string_view head = before_bar(line.data(), line.data() + line.size());
+  LineWords words(head);
+  std::string_view last;
+  for (std::string_view word = words.next(); !word.empty(); word = words.next()) last = word;
+  if (last.empty()) return "";
+  if (last[0] == '\'') return std::string(last.substr(1));
+  const bool touches = last.data() + last.size() == head.data() + head.size();
+  return touches ? std::string(last) : "";
+}
+
 std::optional<LineError> VwParser::read_space(std::string_view word, size_t column,
                                               Space* out) const {
   if (word.empty()) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "flux/data/text/test_lines.h"
+#include "flux/data/text/test_parsers.h"
 
 namespace flux {
 namespace {
@@ -38,6 +38,16 @@ TEST(VwLine, ReadsLabelImportanceTagAndNamespaces) {
   EXPECT_EQ(read("1 | 7 8", one),
             "w=1 group=0 ordered=true label=0x1p+0 dense=0x0p+0 dense=0x0p+0 0:7:0x1p+0 "
             "0:8:0x1p+0");
+}
+
+TEST(VwLine, TheNameIsTheTag) {
+  const DataOptions o = options();
+  const VwParser parser(o);
+  EXPECT_EQ(name_in(parser, "1 2 'a7 |user 1"), "a7");
+  EXPECT_EQ(name_in(parser, "1 ''a7|user 1"), "'a7");
+  EXPECT_EQ(name_in(parser, "1 2 tag|user 1"), "tag");
+  EXPECT_EQ(name_in(parser, "1 2 |user 1"), "");
+  EXPECT_EQ(name_in(parser, "1 ' |user 1"), "");
 }
 
 TEST(VwLine, EveryMistakeIsNamedWithItsColumn) {

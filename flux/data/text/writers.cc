@@ -7,6 +7,8 @@
 
 #include "flux/base/text.h"
 #include "flux/data/criteo.h"
+#include "flux/data/line_error.h"
+#include "flux/data/text/multislot.h"
 #include "flux/data/tools/record_text.h"
 
 namespace flux {
@@ -35,6 +37,16 @@ Status cannot(const char* format, const std::string& what) {
   return invalid("--to {}: the format cannot hold {}", format, what);
 }
 
+// A name goes as it is, so it may have none of these characters.
+Status check_name(const char* format, std::string_view name, std::string_view marks) {
+  if (name.find_first_of(marks) == std::string_view::npos) return Status::ok();
+  return cannot(format,
+                fmt::format("the name {} of an example: it has a blank or another character "
+                            "that means something there; csv can, and where names come "
+                            "from csv, data.csv.ignore leaves them out",
+                            shown_field(name)));
+}
+
 Status check_plain(const char* format, const RecordSchema& schema, bool weights, bool groups) {
   if (schema.labels.size() != 1)
     return cannot(format, fmt::format("{} labels", schema.labels.size()));
@@ -43,28 +55,40 @@ Status check_plain(const char* format, const RecordSchema& schema, bool weights,
   return Status::ok();
 }
 
-Status holds_all(const RecordSchema& /*schema*/) {
+Status holds_all(const WrittenSchema& /*schema*/) {
   return Status::ok();
 }
 
-Status append_feasign(const RecordSchema& schema, const Batch& batch, uint32_t example,
-                      std::string* out) {
+Status append_feasign(const WrittenSchema& schema, const Batch& batch, uint32_t example,
+                      std::string_view name, std::string* out) {
   append_record_text(schema, batch, example, nullptr, out);
+  FLUX_RETURN_IF_ERROR(check_name("feasign", name, " \t\r"));
+  if (!name.empty()) fmt::format_to(std::back_inserter(*out), " id={}", name);
   return Status::ok();
 }
 
-Status multislot_holds(const RecordSchema& schema) {
-  return schema.values ? cannot("multislot", "values of keys") : Status::ok();
+Status multislot_holds(const WrittenSchema& schema) {
+  if (schema.values) return cannot("multislot", "values of keys");
+  for (const auto* names : {&schema.labels, &schema.slots, &schema.dense})
+    for (const std::string& name : *names)
+      if ((schema.names && name == "id") || (schema.groups && name == "sid"))
+        return cannot("multislot", fmt::format("a feature of the name '{}', which is the column of "
+                                               "{} there",
+                                               name, name == "id" ? "names" : "sessions"));
+  return Status::ok();
 }
 
 // A slot without keys has Paddle's padding, one 0.
-Status append_multislot(const RecordSchema& schema, const Batch& batch, uint32_t example,
-                        std::string* out) {
+Status append_multislot(const WrittenSchema& schema, const Batch& batch, uint32_t example,
+                        std::string_view name, std::string* out) {
   const auto put = std::back_inserter(*out);
   for (size_t l = 0; l < schema.labels.size(); ++l)
     fmt::format_to(put, "{}1 {}", l == 0 ? "" : " ", batch.labels[l * batch.size + example]);
   if (schema.weights) fmt::format_to(put, " 1 {}", batch.weights[example]);
   if (schema.groups) fmt::format_to(put, " 1 {}", batch.groups[example]);
+  FLUX_RETURN_IF_ERROR(check_name("multislot", name, " \t\r"));
+  if (name == kNoName) return cannot("multislot", "the name '-' of an example: it means none");
+  if (schema.names) fmt::format_to(put, " 1 {}", name.empty() ? kNoName : name);
   for (uint32_t s = 0; s < batch.slots; ++s) {
     const auto [begin, end] = keys_of(batch, example, s);
     if (begin == end) *out += " 1 0";
@@ -82,16 +106,17 @@ Status append_multislot(const RecordSchema& schema, const Batch& batch, uint32_t
   return Status::ok();
 }
 
-std::string multislot_job(const RecordSchema& schema) {
+std::string multislot_job(const WrittenSchema& schema) {
   std::vector<std::string> names = schema.labels;
   if (schema.weights) names.emplace_back("weight");
   if (schema.groups) names.emplace_back("sid");
+  if (schema.names) names.emplace_back("id");
   names.insert(names.end(), schema.slots.begin(), schema.slots.end());
   if (!schema.dense.empty()) names.emplace_back("dense");
   return fmt::format("  columns: [{}]\n", join(names, ", "));
 }
 
-Status libsvm_holds(const RecordSchema& schema) {
+Status libsvm_holds(const WrittenSchema& schema) {
   if (schema.slots.size() != 1)
     return cannot("libsvm", fmt::format("{} slots, it has one; libffm and vw have several",
                                         schema.slots.size()));
@@ -99,8 +124,8 @@ Status libsvm_holds(const RecordSchema& schema) {
   return check_plain("libsvm", schema, true, true);
 }
 
-Status append_libsvm(const RecordSchema& schema, const Batch& batch, uint32_t example,
-                     std::string* out) {
+Status append_libsvm(const WrittenSchema& schema, const Batch& batch, uint32_t example,
+                     std::string_view /*name*/, std::string* out) {
   const auto put = std::back_inserter(*out);
   fmt::format_to(put, "{}", batch.labels[example]);
   if (schema.weights) fmt::format_to(put, ":{}", batch.weights[example]);
@@ -111,13 +136,13 @@ Status append_libsvm(const RecordSchema& schema, const Batch& batch, uint32_t ex
   return Status::ok();
 }
 
-Status libffm_holds(const RecordSchema& schema) {
+Status libffm_holds(const WrittenSchema& schema) {
   if (!schema.dense.empty()) return cannot("libffm", "dense features");
   return check_plain("libffm", schema, false, false);
 }
 
-Status append_libffm(const RecordSchema& /*schema*/, const Batch& batch, uint32_t example,
-                     std::string* out) {
+Status append_libffm(const WrittenSchema& /*schema*/, const Batch& batch, uint32_t example,
+                     std::string_view /*name*/, std::string* out) {
   const auto put = std::back_inserter(*out);
   fmt::format_to(put, "{}", batch.labels[example]);
   for (uint32_t s = 0; s < batch.slots; ++s) {
@@ -128,18 +153,20 @@ Status append_libffm(const RecordSchema& /*schema*/, const Batch& batch, uint32_
   return Status::ok();
 }
 
-Status vw_holds(const RecordSchema& schema) {
+Status vw_holds(const WrittenSchema& schema) {
   for (const std::string& slot : schema.slots)
     if (slot == "dense" || slot.find_first_of(":| \t") != std::string::npos)
       return cannot("vw", fmt::format("a slot of the name '{}'", slot));
   return check_plain("vw", schema, true, false);
 }
 
-Status append_vw(const RecordSchema& schema, const Batch& batch, uint32_t example,
-                 std::string* out) {
+Status append_vw(const WrittenSchema& schema, const Batch& batch, uint32_t example,
+                 std::string_view name, std::string* out) {
   const auto put = std::back_inserter(*out);
   fmt::format_to(put, "{} ", batch.labels[example]);
   if (schema.weights) fmt::format_to(put, "{} ", batch.weights[example]);
+  FLUX_RETURN_IF_ERROR(check_name("vw", name, " \t\r|"));
+  if (!name.empty()) fmt::format_to(put, "'{} ", name);
   for (uint32_t s = 0; s < batch.slots; ++s) {
     const auto [begin, end] = keys_of(batch, example, s);
     if (begin < end) fmt::format_to(put, "|{} ", schema.slots[s]);
@@ -159,16 +186,17 @@ Status append_vw(const RecordSchema& schema, const Batch& batch, uint32_t exampl
   return Status::ok();
 }
 
-std::string csv_head(const RecordSchema& schema) {
+std::string csv_head(const WrittenSchema& schema) {
   std::vector<std::string> names = schema.labels;
   if (schema.weights) names.emplace_back("weight");
   if (schema.groups) names.emplace_back("sid");
+  if (schema.names) names.emplace_back("id");
   names.insert(names.end(), schema.slots.begin(), schema.slots.end());
   names.insert(names.end(), schema.dense.begin(), schema.dense.end());
   return join(names, ",");
 }
 
-Status csv_holds(const RecordSchema& schema) {
+Status csv_holds(const WrittenSchema& schema) {
   for (const auto* names : {&schema.labels, &schema.slots, &schema.dense})
     for (const std::string& name : *names)
       if (name.find_first_of(",\"\r\n") != std::string::npos || name == "weight" || name == "id" ||
@@ -177,13 +205,21 @@ Status csv_holds(const RecordSchema& schema) {
   return Status::ok();
 }
 
-Status append_csv(const RecordSchema& schema, const Batch& batch, uint32_t example,
-                  std::string* out) {
+std::string csv_cell(std::string_view text) {
+  if (text.find_first_of(",\"\r") == std::string_view::npos) return std::string(text);
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + "\"";
+}
+
+Status append_csv(const WrittenSchema& schema, const Batch& batch, uint32_t example,
+                  std::string_view name, std::string* out) {
   const auto put = std::back_inserter(*out);
   for (size_t l = 0; l < schema.labels.size(); ++l)
     fmt::format_to(put, "{}{}", l == 0 ? "" : ",", batch.labels[l * batch.size + example]);
   if (schema.weights) fmt::format_to(put, ",{}", batch.weights[example]);
   if (schema.groups) fmt::format_to(put, ",{}", batch.groups[example]);
+  if (schema.names) *out += "," + csv_cell(name);
   for (uint32_t s = 0; s < batch.slots; ++s) {
     const auto [begin, end] = keys_of(batch, example, s);
     *out += ',';
@@ -200,7 +236,7 @@ Status append_csv(const RecordSchema& schema, const Batch& batch, uint32_t examp
   return Status::ok();
 }
 
-Status criteo_holds(const RecordSchema& schema) {
+Status criteo_holds(const WrittenSchema& schema) {
   DataOptions criteo;
   const RecordSchema fixed = schema_of(criteo);
   if (schema.labels == fixed.labels && schema.slots == fixed.slots && schema.dense == fixed.dense &&
@@ -209,8 +245,8 @@ Status criteo_holds(const RecordSchema& schema) {
   return cannot("criteo_tsv", "this data: it has the label, I1 to I13 and C1 to C26");
 }
 
-Status append_criteo(const RecordSchema& schema, const Batch& batch, uint32_t example,
-                     std::string* out) {
+Status append_criteo(const WrittenSchema& schema, const Batch& batch, uint32_t example,
+                     std::string_view /*name*/, std::string* out) {
   const auto put = std::back_inserter(*out);
   const float label = batch.labels[example];
   if (label != 0 && label != 1)
@@ -232,13 +268,14 @@ Status append_criteo(const RecordSchema& schema, const Batch& batch, uint32_t ex
 }
 
 constexpr TextWriter kWriters[] = {
-    {"criteo_tsv", criteo_holds, nullptr, append_criteo, nullptr},
-    {"feasign", holds_all, nullptr, append_feasign, nullptr},
-    {"multislot", multislot_holds, nullptr, append_multislot, multislot_job},
-    {"libsvm", libsvm_holds, nullptr, append_libsvm, nullptr},
-    {"libffm", libffm_holds, nullptr, append_libffm, nullptr},
-    {"vw", vw_holds, nullptr, append_vw, nullptr},
-    {"csv", csv_holds, csv_head, append_csv, nullptr},
+    {"criteo_tsv", TextWriter::kNoNames, criteo_holds, nullptr, append_criteo, nullptr},
+    {"feasign", TextWriter::kNamesInLine, holds_all, nullptr, append_feasign, nullptr},
+    {"multislot", TextWriter::kNameColumn, multislot_holds, nullptr, append_multislot,
+     multislot_job},
+    {"libsvm", TextWriter::kNoNames, libsvm_holds, nullptr, append_libsvm, nullptr},
+    {"libffm", TextWriter::kNoNames, libffm_holds, nullptr, append_libffm, nullptr},
+    {"vw", TextWriter::kNamesInLine, vw_holds, nullptr, append_vw, nullptr},
+    {"csv", TextWriter::kNameColumn, csv_holds, csv_head, append_csv, nullptr},
 };
 
 }  // namespace
@@ -255,7 +292,7 @@ std::vector<std::string> text_writer_names() {
   return out;
 }
 
-std::string written_data_section(const RecordSchema& schema, const std::string& format,
+std::string written_data_section(const WrittenSchema& schema, const std::string& format,
                                  const std::string& path) {
   std::string text = fmt::format("data:\n  format: {}\n  train: [{}]\n", format, path);
   if (format == "criteo_tsv") return text;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "flux/data/batch.h"
@@ -13,17 +14,29 @@
 
 namespace flux {
 
+// What lines hold: records, and perhaps what their examples are called.
+struct WrittenSchema : RecordSchema {
+  bool names = false;
+};
+
 struct TextWriter {
+  enum Names : uint8_t {
+    kNoNames,      // are left out
+    kNamesInLine,  // of those examples that have one
+    kNameColumn,   // of all examples, if WrittenSchema says so
+  };
+
   const char* format;
+  Names names;
   // Ok: data of this shape can be written.
-  Status (*can_hold)(const RecordSchema& schema);
+  Status (*can_hold)(const WrittenSchema& schema);
   // What stands before the first record; may be null.
-  std::string (*head)(const RecordSchema& schema);
-  // Appends an example, without a newline.
-  Status (*append)(const RecordSchema& schema, const Batch& batch, uint32_t example,
-                   std::string* out);
+  std::string (*head)(const WrittenSchema& schema);
+  // Appends an example, without a newline. `name`: what it is called; "": nothing.
+  Status (*append)(const WrittenSchema& schema, const Batch& batch, uint32_t example,
+                   std::string_view name, std::string* out);
   // Lines of the job's data section that only this format has; may be null.
-  std::string (*job)(const RecordSchema& schema);
+  std::string (*job)(const WrittenSchema& schema);
 };
 
 // Null: the format is not written.
@@ -31,7 +44,7 @@ const TextWriter* find_text_writer(const std::string& format);
 std::vector<std::string> text_writer_names();
 
 // The `data` section of a job that reads what was written to `path`.
-std::string written_data_section(const RecordSchema& schema, const std::string& format,
+std::string written_data_section(const WrittenSchema& schema, const std::string& format,
                                  const std::string& path);
 
 }  // namespace flux

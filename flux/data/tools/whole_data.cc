@@ -5,17 +5,26 @@
 
 #include "flux/base/parallel.h"
 #include "flux/data/bad_records.h"
+#include "flux/data/text/example_names.h"
 
 namespace flux {
 namespace {
 
 constexpr uint32_t kBatch = 1024;
 
-Status read_block(const Dataset& data, uint32_t block, std::vector<Batch>* out) {
+struct NamedBatch {
+  Batch batch;
+  std::vector<std::string> names;
+};
+
+Status read_block(const Dataset& data, uint32_t block, bool named, std::vector<NamedBatch>* out) {
   FLUX_ASSIGN_OR_RETURN(const auto reader, data.open_block(block, 0));
+  const auto* names = named ? dynamic_cast<const ExampleNames*>(reader.get()) : nullptr;
   out->resize(data.geometry().batches_in(block));
-  for (uint32_t i = 0; i < out->size(); ++i)
-    FLUX_RETURN_IF_ERROR(reader->read_batch(i, &(*out)[i]));
+  for (uint32_t i = 0; i < out->size(); ++i) {
+    FLUX_RETURN_IF_ERROR(reader->read_batch(i, &(*out)[i].batch));
+    if (names != nullptr) (*out)[i].names = names->names_of(i);
+  }
   return Status::ok();
 }
 
@@ -36,8 +45,6 @@ Result<WholeData> WholeData::open(const std::vector<std::string>& files, DataOpt
                                   unsigned threads) {
   options = as_written(std::move(options));
   options.batch_size = kBatch;
-  if (options.format == "sentences")
-    return invalid("files of format sentences are plain text: look at them with 'head'");
   FLUX_ASSIGN_OR_RETURN(Geometry geometry, Dataset::scan(files, options, threads));
   return open_cut(std::move(geometry), std::move(options), threads);
 }
@@ -51,16 +58,39 @@ Result<WholeData> WholeData::open_cut(Geometry geometry, DataOptions options, un
 }
 
 Status WholeData::read(const Sink& sink) const {
+  return read_batches(false,
+                      [&](const Batch& batch, const auto& /*names*/) { return sink(batch); });
+}
+
+Status WholeData::read_named(const NamedSink& sink) const {
+  return read_batches(true, sink);
+}
+
+Status WholeData::read_batches(bool named, const NamedSink& sink) const {
+  if (options_.format == "sentences")
+    return invalid("files of format sentences are plain text: look at them with 'head'");
   const auto blocks = static_cast<uint32_t>(data_->geometry().blocks.size());
   for (uint32_t first = 0; first < blocks; first += threads_) {
-    std::vector<std::vector<Batch>> read(std::min(threads_, blocks - first));
+    std::vector<std::vector<NamedBatch>> read(std::min(threads_, blocks - first));
     FLUX_RETURN_IF_ERROR(parallel_for(read.size(), threads_, [&](size_t i) {
-      return read_block(*data_, first + static_cast<uint32_t>(i), &read[i]);
+      return read_block(*data_, first + static_cast<uint32_t>(i), named, &read[i]);
     }));
-    for (const std::vector<Batch>& batches : read)
-      for (const Batch& batch : batches) FLUX_RETURN_IF_ERROR(sink(batch));
+    for (const std::vector<NamedBatch>& batches : read)
+      for (const NamedBatch& one : batches) FLUX_RETURN_IF_ERROR(sink(one.batch, one.names));
   }
   return Status::ok();
+}
+
+Result<bool> WholeData::has_names() const {
+  for (uint32_t block = 0; block < data_->geometry().blocks.size(); ++block) {
+    FLUX_ASSIGN_OR_RETURN(const auto reader, data_->open_block(block, 0));
+    const auto* names = dynamic_cast<const ExampleNames*>(reader.get());
+    if (names == nullptr) return false;
+    for (uint32_t i = 0; i < data_->geometry().batches_in(block); ++i)
+      for (const std::string& name : names->names_of(i))
+        if (!name.empty()) return true;
+  }
+  return false;
 }
 
 Status WholeData::check(const std::function<void(const Status& why)>& found) const {

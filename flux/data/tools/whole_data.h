@@ -26,7 +26,14 @@ class WholeData {
   uint64_t records() const { return data_->geometry().records(); }
   const DataOptions& options() const { return options_; }
   using Sink = std::function<Status(const Batch& batch)>;
+  // Not of sentences, whose batches are drawn.
   Status read(const Sink& sink) const;
+  // With what the lines call the examples; `names` is empty in formats without names.
+  using NamedSink =
+      std::function<Status(const Batch& batch, const std::vector<std::string>& names)>;
+  Status read_named(const NamedSink& sink) const;
+  // Whether any example has a name; looks at all lines if none has.
+  Result<bool> has_names() const;
 
   // Looks at every record by itself; `found` is called for each that is refused, in order.
   Status check(const std::function<void(const Status& why)>& found) const;
@@ -34,6 +41,7 @@ class WholeData {
  private:
   WholeData(DataOptions options, unsigned threads)
       : options_(std::move(options)), threads_(threads) {}
+  Status read_batches(bool named, const NamedSink& sink) const;
 
   DataOptions options_;
   unsigned threads_;
