@@ -9,6 +9,7 @@
 #include "flux/base/parallel.h"
 #include "flux/base/text.h"
 #include "flux/data/line_error.h"
+#include "flux/data/lines.h"
 #include "flux/data/sources/text_stream.h"
 #include "flux/storage/atomic_file.h"
 #include "flux/storage/read_file.h"
@@ -69,8 +70,10 @@ Result<Counts> count_file(const std::string& path) {
   Buffer<char> text(kChunkBytes);
   WordCounter counter;
   for (size_t n = kChunkBytes; n == kChunkBytes;) {
+    const bool first = stream->text_offset() == 0;
     FLUX_ASSIGN_OR_RETURN(n, stream->read(text.data(), kChunkBytes));
-    FLUX_RETURN_IF_ERROR(counter.add(path, {text.data(), n}));
+    const std::string_view some(text.data(), n);
+    FLUX_RETURN_IF_ERROR(counter.add(path, some.substr(first ? byte_order_mark_bytes(some) : 0)));
   }
   return counter.finish();
 }
