@@ -73,6 +73,12 @@ TEST(GuessFormat, MostLinesSayIt) {
   expect_in_spite_of("1\t2", "", "{}\t{}" + std::string(12, '\t') + tabs, "criteo_tsv label:");
 }
 
+TEST(GuessFormat, MostLinesSayItThoughManyDoNot) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += i < 90 ? "what?\n" : fmt::format("{} user:{}\n", i % 2, i);
+  EXPECT_EQ(guess(text), "feasign label: user");
+}
+
 TEST(GuessFormat, AByteOrderMarkIsNoPartOfTheFirstLine) {
   EXPECT_EQ(guess("\xef\xbb\xbf"
                   "1 user:17\n0 user:4\n"),

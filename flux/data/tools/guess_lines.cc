@@ -45,10 +45,10 @@ class Matching {
 
  private:
   static constexpr size_t kPiece = 256;
-  static constexpr size_t kAnchor = 32;
-  static constexpr size_t kMisfits = 10;  // that are no reason to give up
+  static constexpr size_t kAnchor = 4;
+  static constexpr size_t kMisfits = 100;  // more than fit so far: no reason to give up yet
 
-  bool hopeless() const { return misfits_ > std::max(kMisfits, fitting()); }
+  bool hopeless() const { return misfits_ > fitting() + kMisfits; }
   void take(size_t first, size_t end) {
     std::vector<std::string> tried = anchor_;
     tried.insert(tried.end(), lines_.begin() + static_cast<ptrdiff_t>(first),
