@@ -7,6 +7,7 @@
 #include "flux/data/format.h"
 #include "flux/data/frozen_vocabulary.h"
 #include "flux/data/options.h"
+#include "flux/data/shuffled_block.h"
 #include "flux/data/sources/text_file.h"
 #include "flux/data/text/csv.h"
 #include "flux/storage/read_file.h"
@@ -19,6 +20,7 @@ class TextDataset final : public Dataset {
   TextDataset(Geometry geometry, const DataOptions& options,
               std::unique_ptr<const BlockFormat> format)
       : geometry_(std::move(geometry)),
+        options_(std::make_shared<const DataOptions>(options)),
         features_(features_of(options)),
         header_lines_(header_lines_of(options)),
         format_(std::move(format)),
@@ -29,6 +31,7 @@ class TextDataset final : public Dataset {
 
  private:
   const Geometry geometry_;
+  const std::shared_ptr<const DataOptions> options_;
   const Features features_;
   const uint64_t header_lines_;
   const std::unique_ptr<const BlockFormat> format_;
@@ -46,7 +49,9 @@ Result<std::unique_ptr<BlockReader>> TextDataset::open_block(uint32_t index, uin
       format_->make({block, geometry_.batch_size, file.path, packed, first_line, epoch}, pool_);
   FLUX_RETURN_IF_ERROR(texts_.read(block, out->text()));
   FLUX_RETURN_IF_ERROR(out->prepare(block_order(geometry_, index, epoch)));
-  return std::unique_ptr<BlockReader>(std::move(out));
+  if (geometry_.shuffle_seed == 0) return std::unique_ptr<BlockReader>(std::move(out));
+  return std::unique_ptr<BlockReader>(
+      std::make_unique<ShuffledBlock>(std::move(out), geometry_, index, options_));
 }
 
 }  // namespace

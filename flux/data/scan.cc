@@ -87,6 +87,7 @@ struct FileScan {
   explicit FileScan(ReadFile opened) : file(std::move(opened)) {}
   ReadFile file;
   Packing packing = Packing::kPlain;
+  uint64_t mark_bytes = 0;    // of a byte order mark, which is no part of the first line
   uint64_t header_lines = 0;  // before the first record; 0 or 1
   uint64_t header_bytes = 0;
   std::vector<Chunk> chunks;  // plain
@@ -101,8 +102,9 @@ struct FileScan {
 
   bool plain() const { return packing == Packing::kPlain; }
   void take(const LineCounter& counter) {
-    records = counter.records() - std::min(counter.records(), header_lines);
-    header_bytes = header_lines > 0 ? counter.first_line_bytes() : 0;
+    const uint64_t lines = counter.bytes() > mark_bytes ? counter.records() : 0;
+    records = lines - std::min(lines, header_lines);
+    header_bytes = header_lines > 0 ? counter.first_line_bytes() : mark_bytes;
     text_bytes = counter.bytes();
     content = counter.content();
   }
@@ -130,7 +132,11 @@ Result<FileScan> open_file(const std::string& path, const PipeOptions& pipe) {
   } else {
     FLUX_ASSIGN_OR_RETURN(scan.packing, find_packing(scan.file));
   }
-  if (scan.plain()) scan.chunks.resize((scan.file.size() + kChunkBytes - 1) / kChunkBytes);
+  if (!scan.plain()) return scan;
+  scan.chunks.resize((scan.file.size() + kChunkBytes - 1) / kChunkBytes);
+  char first[kByteOrderMark.size()] = {};
+  FLUX_RETURN_IF_ERROR(scan.file.read_at(0, first, std::min(sizeof first, scan.file.size())));
+  scan.mark_bytes = byte_order_mark_bytes({first, sizeof first});
   return scan;
 }
 
@@ -180,6 +186,7 @@ Status count_stream(FileScan* scan, const DataOptions& options, const std::atomi
     FLUX_RETURN_IF_ERROR(counter.add(scan->file.path(), chunk, n));
     size_t at = 0;
     uint64_t line = before;
+    if (base == 0) at = scan->mark_bytes = byte_order_mark_bytes({text.data(), n});
     if (before < scan->header_lines) {  // the header is in no batch
       at = chunk.newlines > 0 ? chunk.first + 1 : n;
       line = before + (chunk.newlines > 0 ? 1 : 0);

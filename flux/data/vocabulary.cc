@@ -9,6 +9,8 @@
 #include "flux/base/buffer.h"
 #include "flux/base/parallel.h"
 #include "flux/base/text.h"
+#include "flux/data/line_error.h"
+#include "flux/data/lines.h"
 #include "flux/data/plain_text.h"
 #include "flux/data/sources/text_stream.h"
 #include "flux/storage/read_file.h"
@@ -77,8 +79,10 @@ Status read_text(const std::string& path, const std::function<Status(std::string
   FLUX_ASSIGN_OR_RETURN(const auto stream, open_stream(file, packing));
   Buffer<char> text(kChunkBytes);
   for (size_t n = kChunkBytes; n == kChunkBytes;) {
+    const bool first = stream->text_offset() == 0;
     FLUX_ASSIGN_OR_RETURN(n, stream->read(text.data(), kChunkBytes));
-    FLUX_RETURN_IF_ERROR(take({text.data(), n}));
+    const std::string_view some(text.data(), n);
+    FLUX_RETURN_IF_ERROR(take(some.substr(first ? byte_order_mark_bytes(some) : 0)));
   }
   return Status::ok();
 }

@@ -1,5 +1,6 @@
 // check_job(): what no single field of a job can say.
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -100,13 +101,41 @@ void leave_format_open(const YamlNode& root, Job* job) {
     job->data.format = kFormatAuto;
 }
 
+bool names_word(std::string_view text, std::string_view word) {
+  const auto part = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)); };
+  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    if ((at == 0 || !part(text[at - 1])) && (end == text.size() || !part(text[end]))) return true;
+  }
+  return false;
+}
+
+// Fields that a --set wrote, the innermost first.
+void add_overridden(const YamlNode& map, std::vector<const YamlEntry*>* out) {
+  for (const YamlEntry& entry : map.entries) {
+    add_overridden(entry.value, out);
+    if (entry.value.origin.override_index >= 0) out->push_back(&entry);
+  }
+}
+
+// Where the data section is wrong: at the --set of a field that the message names, else at its
+// begin.
+Origin data_origin(const YamlNode& root, const std::string& message) {
+  const YamlEntry* data = root.find("data");
+  if (data == nullptr) return root.origin;
+  std::vector<const YamlEntry*> set;
+  add_overridden(data->value, &set);
+  for (const YamlEntry* entry : set)
+    if (names_word(message, entry->name)) return entry->value.origin;
+  return data->origin;
+}
+
 void check_data(const YamlNode& root, const Job& job, Problems* problems) {
   if (!problems->empty()) return;              // of features that cannot be
   if (job.data.format == kFormatAuto) return;  // not known yet
   const Status status = check_data_options(job.data);
   if (status.is_ok()) return;
-  const YamlEntry* data = root.find("data");
-  problems->add(data != nullptr ? data->origin : root.origin, status.message(), "");
+  problems->add(data_origin(root, status.message()), status.message(), "");
 }
 
 // Labels that a loss of probabilities is of have to be some.

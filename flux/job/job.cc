@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "flux/base/text.h"
 #include "flux/job/overrides.h"
 #include "flux/job/validate.h"
 
@@ -26,8 +27,7 @@ Status directory_error(const std::string& path) {
 
 }  // namespace
 
-// At most one byte more than a job may have: the parser refuses that, and a device that never ends
-// is not read for ever.
+// At most one byte more than a job may have: a device that never ends is not read for ever.
 Result<std::string> read_job_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno_status(path, errno);
@@ -44,6 +44,12 @@ Result<std::string> read_job_file(const std::string& path) {
     if (n == 0) break;
     size += static_cast<size_t>(n);
   }
+  if (size > kJobBytesMax)
+    return invalid(
+        "{}: is {}too large for a job file, which has at most {}; is it data? flux data head "
+        "shows that",
+        path, S_ISREG(info.st_mode) ? human_bytes(static_cast<uint64_t>(info.st_size)) + ", " : "",
+        human_bytes(kJobBytesMax));
   text.resize(size);
   return text;
 }

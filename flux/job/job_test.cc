@@ -276,6 +276,11 @@ TEST(Job, FilesThatCannotBeRead) {
   EXPECT_EQ(load_job(folder, {}).status().message(),
             folder + ": is a folder, not a job file, did you mean '" + path + "'?");
   EXPECT_TRUE(load_job(path, {}).is_ok());
+  std::ofstream(folder + "/data.tsv") << std::string(2 << 20, '7');
+  EXPECT_EQ(load_job(folder + "/data.tsv", {}).status().message(),
+            folder +
+                "/data.tsv: is 2.0 MiB, too large for a job file, which has at most 1.0 MiB; is it "
+                "data? flux data head shows that");
   if (::geteuid() != 0) {
     ASSERT_EQ(::chmod(path.c_str(), 0), 0);
     EXPECT_EQ(load_job(path, {}).status().code(), Code::kIo);

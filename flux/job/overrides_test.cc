@@ -74,6 +74,19 @@ TEST(Overrides, ListsOfTexts) {
   EXPECT_EQ(accepted({"model.layers.x.inputs=s,e"}).layers[2].inputs, (Texts{"s", "e"}));
 }
 
+TEST(Overrides, AreNamedByWhatTheDataSectionLacks) {
+  EXPECT_EQ(refused({"data.batch=5", "data.one_key=true"}).find("--set data.one_key=true: data: "),
+            0U);
+  EXPECT_EQ(refused({"data.format=csv", "data.csv.separator=ab", "data.dense=x"})
+                .find("--set data.csv.separator=ab: data.csv.separator: "),
+            0U);
+  EXPECT_EQ(refused({"data.format=feasign"}).find("--set data.format=feasign: data: "), 0U);
+  const std::string file = std::string(kFile).replace(0, 5, "data:\n  one_key: true");
+  const auto own = with({"data.batch=5"}, file);
+  EXPECT_EQ(own.status().message().find("job.yaml:1:1: data: "), 0U)
+      << "the --set is none of its reasons: " << own.status().message();
+}
+
 TEST(Overrides, APlainValueIsTakenAsItIs) {
   EXPECT_EQ(accepted({"output=a: b # c"}).output, "a: b # c");
   EXPECT_EQ(accepted({"output=a=b"}).output, "a=b");

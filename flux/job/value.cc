@@ -144,14 +144,7 @@ class Reader {
       note_ = "it holds a control character";
       return false;
     }
-    return !spec_.is_name || is_name(text);
-  }
-
-  static bool is_name(const std::string& text) {
-    return text.size() <= 64 && text[0] != '-' && std::all_of(text.begin(), text.end(), [](char c) {
-             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '_' || c == '-';
-           });
+    return !spec_.is_name || is_job_name(text);
   }
 
   std::optional<Value> read_texts(const YamlNode& node) {
@@ -203,6 +196,14 @@ class Reader {
 };
 
 }  // namespace
+
+bool is_job_name(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && text[0] != '-' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '_' || c == '-';
+         });
+}
 
 std::string describe_value(const ValueSpec& spec) {
   std::string choices = join(spec.choices, ", ");

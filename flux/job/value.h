@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -34,6 +35,9 @@ using Value =
     std::variant<Integer, double, bool, std::string, std::vector<std::string>, std::vector<double>>;
 
 constexpr const char* kNamePattern = "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$";
+
+// Whether the job language takes it for the name of a slot, label, table, ...: kNamePattern.
+bool is_job_name(std::string_view text);
 
 // "an integer from 1 to 64", "one of a, b": after "must be".
 std::string describe_value(const ValueSpec& spec);

@@ -57,6 +57,25 @@ TEST_F(SampleText, TheRestIsEstimated) {
   EXPECT_EQ(sampled().substr(44, 44), lines(200, 4));
 }
 
+TEST_F(SampleText, MessagesNameTheFilesOfTheJob) {
+  const std::string mark = "\xef\xbb\xbf";
+  const std::vector<std::string> files = {put("a", mark + "head\n" + lines(0, 3)),
+                                          put("b", mark + "head\n" + lines(3, 9))};
+  const std::string out = folder_ + "/out";
+  const auto sample = sample_text(files, {}, true, 8, out);
+  ASSERT_TRUE(sample.is_ok()) << sample.status().message();
+  EXPECT_EQ(sampled(), "head\n" + lines(0, 8));
+  const auto said = [&](const std::string& message) {
+    return in_own_files(sample.value(), out, message);
+  };
+  EXPECT_EQ(said(out + ":2:7: why"), files[0] + ":2:7: why");
+  EXPECT_EQ(said("x: " + out + ":5:1: why\nand " + out + ":9:1: no"),
+            "x: " + files[1] + ":2:1: why\nand " + files[1] + ":6:1: no");
+  EXPECT_EQ(said(out + ":20..30 (records 2 to 3)"),
+            "a sample of " + files[0] + " and 1 more file(s):20..30 (records 2 to 3)");
+  EXPECT_EQ(said("another: why"), "another: why");
+}
+
 TEST_F(SampleText, GzipAndLongLines) {
   const std::string path = folder_ + "/a.gz";
   const std::string text = std::string(100000, 'x') + "\n" + lines(0, 2);

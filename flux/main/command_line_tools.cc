@@ -151,21 +151,29 @@ CLI::App* add_data_tool(CLI::App* data, const char* name, const char* sentence, 
   tool->add_option("files", a->data.files, "data files; none: those that the job trains on");
   tool->add_option("--job", a->data.job,
                    "job file that says how they are read (else: as they look)");
-  tool->add_option("--set", a->data.sets, "change a field of the job: data.batch=500");
+  tool->add_option("--set", a->data.sets, "change a field of the job: data.batch=500")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("FIELD=VALUE");
   tool->add_option("--threads", a->data.threads, "threads (0: one per core)")
       ->check(CLI::Range(0U, 1024U));
   return tool;
 }
 
+void add_count(CLI::App* tool, const char* flag, Arguments* a, const char* sentence) {
+  tool->add_option(flag, a->data.records, sentence)
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40));
+}
+
 void add_data_tools(CLI::App* data, Arguments* a, int* exit_code) {
   CLI::App* head = add_data_tool(data, "head", "print the first records as feasign lines", a);
-  head->add_option("-n,--records", a->data.records, "how many");
+  add_count(head, "-n,--records", a, "how many");
   head->callback([=] { *exit_code = data_head_command(a->data); });
   CLI::App* stats = add_data_tool(data, "stats", "count what is in the data, slot by slot", a);
   stats->add_flag("--json", a->data.json, "as JSON");
   stats->callback([=] { *exit_code = data_stats_command(a->data); });
   CLI::App* validate = add_data_tool(data, "validate", "look at every record for mistakes", a);
-  validate->add_option("-n,--problems", a->data.records, "how many to tell");
+  add_count(validate, "-n,--problems", a, "how many to tell");
   validate->callback([=] { *exit_code = data_validate_command(a->data); });
   CLI::App* convert = add_data_tool(data, "convert", "write the data in another format", a);
   convert->add_option("--to", a->data.to,
@@ -180,11 +188,12 @@ void add_data(CLI::App* app, Arguments* a, int* exit_code) {
   add_data_tools(data, a, exit_code);
   CLI::App* gen = data->add_subcommand("gen", "generate data with a known truth");
   gen->require_subcommand(1);
-  CLI::App* criteo = gen->add_subcommand("criteo", "Criteo-like TSV (plain or .gz)");
+  CLI::App* criteo = gen->add_subcommand("criteo", "Criteo-like TSV (plain, .gz or .zst)");
   add_gen_options(criteo, &a->gen);
   add_drift_options(criteo, &a->gen);
   criteo->callback([=] { *exit_code = gen_criteo_command(a->gen); });
-  CLI::App* feasign = gen->add_subcommand("feasign", "feasign lines of a kind (plain or .gz)");
+  CLI::App* feasign =
+      gen->add_subcommand("feasign", "feasign lines of a kind (plain, .gz or .zst)");
   std::string kinds = "what the data rewards:";
   for (const std::string& kind : made_truth_kinds())
     kinds += fmt::format("\n{}: {}", kind, made_truth_doc(kind));
@@ -192,7 +201,8 @@ void add_data(CLI::App* app, Arguments* a, int* exit_code) {
   add_gen_options(feasign, &a->gen);
   add_drift_options(feasign, &a->gen);
   feasign->callback([=] { *exit_code = gen_feasign_command(a->gen); });
-  CLI::App* corpus = gen->add_subcommand("corpus", "sentences of a made language (plain or .gz)");
+  CLI::App* corpus =
+      gen->add_subcommand("corpus", "sentences of a made language (plain, .gz or .zst)");
   add_gen_options(corpus, &a->corpus.gen);
   corpus->add_option("--vocabulary", a->corpus.vocabulary, "different words");
   corpus->add_option("--topics", a->corpus.topics, "groups of words that come together");

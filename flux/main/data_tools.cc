@@ -2,19 +2,25 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "flux/base/text.h"
 #include "flux/data/blocks/writer.h"
 #include "flux/data/criteo.h"
+#include "flux/data/key_names.h"
+#include "flux/data/line_error.h"
 #include "flux/data/parquet/writer.h"
 #include "flux/data/piecewise_file.h"
+#include "flux/data/sources/packing.h"
 #include "flux/data/text/writers.h"
 #include "flux/data/tools/data_stats.h"
 #include "flux/data/tools/guess_format.h"
 #include "flux/data/tools/record_text.h"
 #include "flux/data/tools/whole_data.h"
 #include "flux/job/job.h"
+#include "flux/job/value.h"
 #include "flux/main/commands.h"
 #include "flux/main/found_format.h"
 #include "flux/main/not_an_input.h"
@@ -50,7 +56,9 @@ Result<Source> find_source(const DataArguments& arguments) {
   if (patterns.empty()) return invalid("name the files, or a job that does: --job JOB");
   FLUX_ASSIGN_OR_RETURN(out.files, expand_globs(patterns));
   if (arguments.job.empty()) {
-    FLUX_ASSIGN_OR_RETURN(out.options, guess_data_options(out.files[0]));
+    std::string note;
+    FLUX_ASSIGN_OR_RETURN(out.options, guess_data_options(out.files[0], &note));
+    if (!note.empty()) fmt::print(stderr, "note: {}\n", note);
   }
   return out;
 }
@@ -63,6 +71,17 @@ void criteo_key_text(uint64_t key, std::string* out) {
     *out += fmt::format("{:x}", static_cast<uint32_t>(key));
 }
 
+// As it may stand in a line of words.
+void append_escaped(const std::string& text, std::string* out) {
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte <= 0x20 || byte == 0x7f)
+      *out += fmt::format("\\x{:02x}", byte);
+    else
+      *out += c;
+  }
+}
+
 Status head(const DataArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(Source source, find_source(arguments));
   // As the lines have them; the keys of the others are what they are.
@@ -71,19 +90,26 @@ Status head(const DataArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const WholeData data,
                         WholeData::open(source.files, source.options, source.threads));
   const RecordSchema schema = data.schema();
-  const KeyText key_text = format == "criteo_tsv" ? criteo_key_text : nullptr;
+  KeyNames names;
+  KeyText key_text = [&](uint64_t key, std::string* out) {
+    if (const std::string* name = names.find(key))
+      append_escaped(*name, out);
+    else
+      *out += std::to_string(key);
+  };
+  if (format == "criteo_tsv") key_text = criteo_key_text;
   uint64_t left = arguments.records;
   std::string text;
-  const Status status = data.read([&](const Batch& batch) -> Status {
+  // What comes before a mistake is shown, too.
+  return data.read_first(left, [&](const Batch& batch) -> Status {
+    text.clear();
     for (uint32_t i = 0; i < batch.size && left > 0; ++i, --left) {
       append_record_text(schema, batch, i, key_text, &text);
       text += '\n';
     }
-    return left > 0 ? Status::ok() : error(Code::kCancelled, "enough");
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return Status::ok();
   });
-  if (!status.is_ok() && status.code() != Code::kCancelled) return status;
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  return Status::ok();
 }
 
 Status stats(const DataArguments& arguments) {
@@ -165,13 +191,48 @@ Status to_text(const WholeData& data, const TextWriter& writer, const WrittenSch
   return file->commit();
 }
 
+// What was converted must be readable by a job, which has its own idea of names.
+Status check_job_names(const RecordSchema& schema) {
+  const std::pair<const char*, const std::vector<std::string>*> all[] = {
+      {"label", &schema.labels}, {"slot", &schema.slots}, {"dense feature", &schema.dense}};
+  for (const auto& [what, names] : all)
+    for (const std::string& name : *names)
+      if (!is_job_name(name))
+        return invalid(
+            "the {} {}: no job could name it; names have at most 64 letters, digits, '_' and '-'\n"
+            "rename it in the data, or read it with a job (--job) that calls it otherwise: csv and "
+            "multislot go by data.columns, not by names",
+            what, shown_field(name));
+  return Status::ok();
+}
+
+Status check_out(const std::string& out, const std::string& to) {
+  const Packing packing = packing_by_name(out);
+  if (packing == Packing::kPlain || find_text_writer(to) != nullptr) return Status::ok();
+  return invalid(
+      "--out {}: {} is not written as {}: nothing could read it; name the file otherwise", out, to,
+      packing_name(packing));
+}
+
+// Without a job nobody says that two slots mean the same by a key.
+void tell_of_keys(const DataArguments& arguments, const DataOptions& options) {
+  const bool made = options.format != "criteo_tsv" && options.format != "blocks";
+  if (!arguments.job.empty() || !made || options.raw_keys || options.slots.size() < 2) return;
+  fmt::print(stderr,
+             "note: without --job every slot gets keys of its own; if a job is to share them "
+             "(slots with the same `keys`), convert with that job: --job JOB\n");
+}
+
 Status convert(const DataArguments& arguments) {
   std::vector<std::string> targets = text_writer_names();
   targets.insert(targets.begin(), {"blocks", "parquet"});
   if (std::find(targets.begin(), targets.end(), arguments.to) == targets.end())
     return invalid("--to {}: allowed: {}{}", arguments.to, join(targets, ", "),
                    did_you_mean(arguments.to, targets));
+  FLUX_RETURN_IF_ERROR(check_out(arguments.out, arguments.to));
   FLUX_ASSIGN_OR_RETURN(const Source source, find_source(arguments));
+  FLUX_RETURN_IF_ERROR(check_job_names(schema_of(source.options)));
+  tell_of_keys(arguments, source.options);
   FLUX_RETURN_IF_ERROR(not_an_input(arguments.out, source.files));
   FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));
   const auto begin = std::chrono::steady_clock::now();

@@ -1,5 +1,7 @@
 // The `flux` binary: flags to options to one command.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -33,15 +35,47 @@ std::string resume_command(int argc, char** argv) {
   return out;
 }
 
+// The command that the words of the command line lead to, and what they say of it.
+struct Named {
+  const CLI::App* app;
+  std::string path = "flux";
+  std::string unknown = "";  // the word behind it that is none of its commands
+  bool alone = false;        // no word is behind it
+};
+
+Named named_command(const CLI::App& app, int argc, char** argv) {
+  const auto any = [](const CLI::App*) { return true; };
+  Named out{&app};
+  int i = 1;
+  for (; i < argc && !out.app->get_subcommands(any).empty(); ++i) {
+    const std::string word = argv[i];
+    const CLI::App* next = nullptr;
+    for (const CLI::App* command : out.app->get_subcommands(any))
+      if (command->get_name() == word) next = command;
+    if (next == nullptr) {
+      if (!word.starts_with('-')) out.unknown = word;
+      break;
+    }
+    out.app = next;
+    out.path += " " + word;
+  }
+  out.alone = i == argc;
+  return out;
+}
+
 int usage_error(const CLI::App& app, const CLI::ParseError& failure, int argc, char** argv) {
   if (failure.get_exit_code() == 0) return app.exit(failure);  // --help, --version
+  const Named named = named_command(app, argc, argv);
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  for (const CLI::App* command : named.app->get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
   std::string what = failure.what();
-  if (argc < 2) what = "no command";
-  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty())
-    what = fmt::format("unknown command '{}'{}", argv[1], did_you_mean(argv[1], names));
-  fmt::print(stderr, "flux: {}\ncommands: {}; try 'flux --help'\n", what, join(names, ", "));
+  if (!named.unknown.empty())
+    what = fmt::format("unknown command '{}'{}", named.unknown, did_you_mean(named.unknown, names));
+  else if (!names.empty() && named.alone)
+    what = "no command";
+  if (!names.empty()) what += fmt::format("\ncommands: {}", join(names, ", "));
+  fmt::print(stderr, "flux: {}\ntry '{} --help'\n", what, named.path);
   return 2;
 }
 
@@ -84,13 +118,22 @@ int run_main(int argc, char** argv) {
   return exit_code;
 }
 
+// What was told may lie in a buffer still; a program that reads it must not take a part for all.
+int after_last_words(int exit_code) {
+  const int failure = std::fflush(stdout) != 0 ? errno : 0;
+  if (std::ferror(stdout) == 0 || exit_code != 0) return exit_code;
+  fmt::print(stderr, "flux: standard output cannot be written{}{}\n", failure != 0 ? ": " : "",
+             failure != 0 ? std::strerror(failure) : "");
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::set_new_handler(out_of_memory);
   flux::flush_denormals();
   try {
-    return run_main(argc, argv);
+    return after_last_words(run_main(argc, argv));
   } catch (const std::exception& failure) {  // none is expected: the core throws nothing
     std::fprintf(stderr, "flux: %s\n", failure.what());
     return 1;

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "flux/base/text.h"
+#include "flux/main/pass_data.h"
 #include "flux/table/sparse_shard.h"
 #include "flux/worker/key_groups.h"
 
@@ -65,7 +66,7 @@ Result<IdCounts> count_ids(const std::string& file, const Job& job) {
   DataOptions plain = job.data;
   plain.shuffle = false;
   const std::vector<std::string> files = {file};
-  FLUX_ASSIGN_OR_RETURN(const Geometry geometry, Dataset::scan(files, plain, 1));
+  FLUX_ASSIGN_OR_RETURN(const Geometry geometry, scan_good(files, plain, 1, nullptr));
   FLUX_ASSIGN_OR_RETURN(const auto dataset, Dataset::open(geometry, plain));
   IdCounter all(geometry.records());
   std::vector<IdCounter> counters(job.slot_groups.empty() ? 0 : job.key_groups, all);

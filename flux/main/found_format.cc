@@ -12,7 +12,8 @@ namespace flux {
 Result<std::optional<Override>> found_format(const Job& job) {
   if (job.data.format != kFormatAuto) return std::optional<Override>();
   FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(job.passes.at(0).train));
-  const auto guess = guess_data_options(files.at(0));
+  std::string note;  // of what the job does not read
+  const auto guess = guess_data_options(files.at(0), &note);
   if (!guess.is_ok())
     return invalid("data.format is auto, but it cannot be known: {}\nor say it: data.format",
                    guess.status().message());

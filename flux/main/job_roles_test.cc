@@ -87,6 +87,15 @@ TEST(JobRoles, APlanCutsTheDataOfTheCurrentFolderByAbsolutePaths) {
   Geometry other = cut.value();
   other.batch_size = 7;
   EXPECT_EQ(plan.value().check_frozen(0, other).status().code(), Code::kInvalid);
+
+  std::filesystem::rename(folder + "/train.tsv", folder + "/away.tsv");
+  EXPECT_EQ(plan.value().check_frozen(0, cut.value()).status().message(),
+            folder +
+                "/train.tsv: is gone, but pass pass-0 was begun with it by an earlier run and "
+                "is not closed; the job names " +
+                folder +
+                "/train.tsv now\n"
+                "put the file back until the pass is closed, or start over with --fresh");
   std::filesystem::remove_all(folder);
 }
 

@@ -56,6 +56,20 @@ std::string canonical(const std::string& path) {
   return failed ? path : result.lexically_normal().string();
 }
 
+// The files that a pass was cut from are needed until it is closed, whatever the job names now.
+Status check_all_there(const Job& job, uint32_t pass, const Geometry& frozen) {
+  for (const DataFile& file : frozen.files) {
+    if (file.records == 0 || real_files().exists(file.path)) continue;  // 0: the vocabulary
+    const std::vector<std::string>& now = job.passes[pass].train;
+    return error(Code::kNotFound,
+                 "{}: is gone, but pass {} was begun with it by an earlier run and is not closed; "
+                 "the job names {} now\n"
+                 "put the file back until the pass is closed, or start over with --fresh",
+                 file.path, job.passes[pass].name, join(now, ", "));
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<Geometry> scan_evaluated(std::span<const std::string> files, const DataOptions& options,
@@ -102,6 +116,7 @@ Result<std::string> check_frozen(const Job& job, uint32_t pass, const Geometry& 
         "pass {} was begun with another cut of the data:\n  {}\n"
         "set it back until the pass is closed, or start over with --fresh",
         name, join(differences, "\n  "));
+  FLUX_RETURN_IF_ERROR(check_all_there(job, pass, frozen));
   FLUX_ASSIGN_OR_RETURN(const auto dataset, Dataset::open(frozen, job.data));
   if (job.data.global_shuffle) return std::string();  // its files are not those of the job
   FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(job.passes[pass].train));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "flux/base/check.h"
 #include "flux/data/blocks/writer.h"
+#include "flux/data/lines.h"
 #include "flux/data/sources/text_stream.h"
 #include "flux/data/tools/whole_data.h"
 #include "flux/storage/read_file.h"
@@ -80,7 +82,9 @@ Result<FileSample> copy_lines(const std::string& path, const PipeOptions& pipe, 
   while (sample.lines < lines_max && n == buffer.size()) {
     FLUX_ASSIGN_OR_RETURN(n, in->read(buffer.data(), buffer.size()));
     uint64_t found = 0;
-    FLUX_ASSIGN_OR_RETURN(here, behind_header({buffer.data(), n}, &header, out));
+    std::string_view read(buffer.data(), n);
+    if (in->text_offset() == n) read.remove_prefix(byte_order_mark_bytes(read));
+    FLUX_ASSIGN_OR_RETURN(here, behind_header(read, &header, out));
     some = first_lines(here, lines_max - sample.lines, &found);
     FLUX_RETURN_IF_ERROR(write_to(out, some));
     text += some.size();
@@ -119,6 +123,8 @@ Result<SampledText> sample_text(std::span<const std::string> files, const PipeOp
         const FileSample one,
         copy_lines(files[at], pipe, {headers, headers && i == 0}, share, to.get()));
     looked[at] = one.whole;
+    const uint64_t header = headers ? 1 : 0;
+    sum.pieces.push_back({files[at], one.lines, header + sum.lines + 1, header + 1});
     sum.lines += one.lines;
     sampled_bytes += static_cast<double>(one.bytes);
     if (one.whole) known_lines += static_cast<double>(one.lines);
@@ -161,8 +167,49 @@ Result<SampledText> sample_records(std::span<const std::string> files, uint64_t 
   for (const std::string& path : files) {
     FLUX_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::open(path));
     sum.file_bytes += file.size();
+    sum.pieces.push_back({path});
   }
   return sum;
+}
+
+namespace {
+
+// The place in its own file of what a message calls line `line` of a sample; "": it is in none.
+std::string own_place(const SampledText& taken, uint64_t line) {
+  for (const SamplePiece& piece : taken.pieces)
+    if (line >= piece.first_in_sample && line - piece.first_in_sample < piece.lines)
+      return fmt::format("{}:{}", piece.path, line - piece.first_in_sample + piece.first_in_file);
+  return "";
+}
+
+// Of a text that goes on behind the name of a sample: ":LINE:". 0: it does not.
+uint64_t line_at(std::string_view text, size_t* bytes) {
+  uint64_t line = 0;
+  if (!text.starts_with(':')) return 0;
+  const auto [end, wrong] = std::from_chars(text.data() + 1, text.data() + text.size(), line);
+  if (wrong != std::errc() || end == text.data() + text.size() || *end != ':') return 0;
+  *bytes = static_cast<size_t>(end - text.data());
+  return line;
+}
+
+}  // namespace
+
+std::string in_own_files(const SampledText& taken, const std::string& sample,
+                         const std::string& message) {
+  std::string all = "a sample of " + (taken.pieces.empty() ? "nothing" : taken.pieces[0].path);
+  if (taken.pieces.size() > 1) all += fmt::format(" and {} more file(s)", taken.pieces.size() - 1);
+  std::string out;
+  std::string_view rest = message;
+  for (size_t at = rest.find(sample); at != std::string_view::npos; at = rest.find(sample)) {
+    out += rest.substr(0, at);
+    rest.remove_prefix(at + sample.size());
+    size_t bytes = 0;
+    const uint64_t line = line_at(rest, &bytes);
+    const std::string place = line == 0 ? "" : own_place(taken, line);
+    if (!place.empty()) rest.remove_prefix(bytes);
+    out += place.empty() ? all : place;
+  }
+  return out.append(rest);
 }
 
 }  // namespace flux

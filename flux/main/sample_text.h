@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "flux/base/status.h"
 #include "flux/data/dataset.h"
@@ -16,11 +17,19 @@
 
 namespace flux {
 
+// Lines of a sample that come from one file; numbers from 1. Of formats without lines: 0 lines.
+struct SamplePiece {
+  std::string path;
+  uint64_t lines = 0;
+  uint64_t first_in_sample = 1, first_in_file = 1;
+};
+
 struct SampledText {
   uint64_t lines = 0;         // that were copied, without headers
   uint64_t lines_in_all = 0;  // of all files; an estimate unless `whole`
   uint64_t file_bytes = 0;    // on disk, all files
   bool whole = false;         // every line was copied
+  std::vector<SamplePiece> pieces;
 };
 
 // Copies at most `lines_max` lines of `files` to the new file `out`. `headers`: the first line of
@@ -32,5 +41,10 @@ Result<SampledText> sample_text(std::span<const std::string> files, const PipeOp
 // which read the files, how it is read.
 Result<SampledText> sample_records(std::span<const std::string> files, uint64_t records_max,
                                    const std::string& out, DataOptions* options);
+
+// A message about the file `sample` in terms of the files that it was taken from, which are those
+// that a person knows: "SAMPLE:7:2: ..." becomes "day_3.txt:5:2: ...".
+std::string in_own_files(const SampledText& taken, const std::string& sample,
+                         const std::string& message);
 
 }  // namespace flux

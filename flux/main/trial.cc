@@ -49,6 +49,24 @@ Result<std::vector<std::string>> training_files(const Job& job) {
   return files;
 }
 
+namespace {
+
+// Trains on the samples; messages name those.
+Status try_out(const Job& small, const std::atomic<bool>* stop, Trial* trial) {
+  FLUX_RETURN_IF_ERROR(make_folders(small.output));
+  RunOptions options;
+  options.quiet = true;
+  options.stop = stop;
+  FLUX_ASSIGN_OR_RETURN(trial->summary, run_job(small, options));
+  if (trial->summary.state != "complete")
+    return error(Code::kCancelled, "stopped during the trial");
+  FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(small));
+  FLUX_ASSIGN_OR_RETURN(trial->read_back, evaluate(*model, small.test, stop));
+  return Status::ok();
+}
+
+}  // namespace
+
 Result<Trial> run_trial(const Job& job, uint64_t batches, const std::atomic<bool>* stop) {
   Trial trial;
   FLUX_ASSIGN_OR_RETURN(trial.folder, TemporaryFolder::create());
@@ -57,6 +75,7 @@ Result<Trial> run_trial(const Job& job, uint64_t batches, const std::atomic<bool
   Job small = job;
   trial.text = join_path(trial.folder->path(), "train.txt");
   FLUX_ASSIGN_OR_RETURN(trial.train, take_records(files, job.data, lines, trial.text, &small.data));
+  small.data.bad_records *= job.passes.size();  // so many of each, and here they are one
   trial.data = small.data;
   small.output = join_path(trial.folder->path(), "out");
   small.passes = {{"trial", {trial.text}}};
@@ -65,22 +84,19 @@ Result<Trial> run_trial(const Job& job, uint64_t batches, const std::atomic<bool
   trial.repeats = phase_names(job).size();
   small.test = {trial.text};
   trial.own_test = !job.test.empty();
+  SampledText test;
   if (trial.own_test) {
     small.test = {join_path(trial.folder->path(), "test.txt")};
     FLUX_ASSIGN_OR_RETURN(const auto test_files, expand_globs(job.test));
     DataOptions same;
-    FLUX_RETURN_IF_ERROR(
-        take_records(test_files, job.data, lines, small.test.front(), &same).status());
+    FLUX_ASSIGN_OR_RETURN(test,
+                          take_records(test_files, job.data, lines, small.test.front(), &same));
   }
-  FLUX_RETURN_IF_ERROR(make_folders(small.output));
-  RunOptions options;
-  options.quiet = true;
-  options.stop = stop;
-  FLUX_ASSIGN_OR_RETURN(trial.summary, run_job(small, options));
-  if (trial.summary.state != "complete") return error(Code::kCancelled, "stopped during the trial");
-  FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(small));
-  FLUX_ASSIGN_OR_RETURN(trial.read_back, evaluate(*model, small.test, stop));
-  return trial;
+  const Status tried = try_out(small, stop, &trial);
+  if (tried.is_ok()) return trial;
+  std::string message = in_own_files(trial.train, trial.text, tried.message());
+  if (trial.own_test) message = in_own_files(test, small.test.front(), message);
+  return Status(tried.code(), std::move(message));
 }
 
 Status check_trial(const Trial& trial) {

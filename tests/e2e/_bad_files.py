@@ -85,7 +85,6 @@ FEASIGN = Format(
 
 FORMATS = [CRITEO, FEASIGN, *OTHER_FORMATS]
 BOM = b"\xef\xbb\xbf"
-MARKED = [CSV, SENTENCES]  # may have one
 READ_APART = [CRITEO, CSV, VOCABULARY]  # a parser of blocks, a header, no blocks at all
 
 
@@ -170,11 +169,8 @@ def of_lines(fmt: Format) -> Iterator[BadFile]:
     if fmt is not SENTENCES:  # where it parts words
         yield BadFile("CR CR LF", write(to_bytes(fmt.good, "\r\r\n")),
                       "{path}:\\d+:\\d+: .*x0d", fmt, fmt.suffix)
-    if fmt not in MARKED:
-        yield BadFile("byte order mark", write(BOM + to_bytes(fmt.good)),
-                      "{path}:1:1: .*(label|byte order mark)", fmt, fmt.suffix)
     yield BadFile("UTF-16", write("".join(x + "\n" for x in fmt.good).encode("utf-16")),
-                  "{path}:\\d+:\\d+: .*(x00|xff is not UTF-8)", fmt, fmt.suffix)
+                  "{path}: is text in UTF-16", fmt, fmt.suffix)
 
 
 @cache
@@ -303,10 +299,11 @@ def good_variants(fmt: Format) -> dict[str, bytes]:
     """What looks odd but is good."""
     text = to_bytes(fmt.good)
     half = text.index(b"\n", len(text) // 2) + 1
-    marked = {"bom": BOM + text} if fmt in MARKED else {}
-    return marked | {
+    return {
         "crlf": to_bytes(fmt.good, "\r\n"),
         "no_last_newline": text[:-1],
+        "byte_order_mark": BOM + text,
+        "byte_order_mark.gz": gzip_bytes(BOM + text),
         "members.gz": (gzip_bytes(text[:half]) + gzip_bytes(b"") + gzip_bytes(text[half:])
                        + bytes(100)),
         "frames.zst": (zstd(text[:half]) + struct.pack("<II", 0x184D2A53, 4) + b"note"

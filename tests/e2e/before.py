@@ -32,7 +32,39 @@ class Before(Case):
         told = self.flux("run", example("lr"), "--smoke", "3",
                          *self.fields, *sets(data__train="bad.tsv"), code=2)
         self.assertIn("flux: smoke test:", told.err)
-        self.assertIn("train.txt:1", told.err)
+        self.assertIn("smoke test: bad.tsv:1:", told.err)
+
+    def test_mistakes_are_named_by_the_files_of_the_job(self) -> None:
+        lines = (self.folder / "train.tsv").read_text().splitlines(keepends=True)
+        (self.folder / "a.tsv").write_text("".join(lines[:40]))
+        (self.folder / "b.tsv").write_text("".join([*lines[:20], "nonsense\n", *lines[20:40]]))
+        train = sets(data__train="a.tsv,b.tsv")
+        for mode in (["--smoke", "3"], ["--dry-run"]):
+            told = self.flux("run", example("lr"), *mode, *self.fields, *train, code=2)
+            self.assertIn("b.tsv:21:", told.err)
+            self.assertNotIn("flux-trial", told.err)
+        for test in ("b.tsv", "a.tsv"):  # with the test data, too
+            told = self.flux("run", example("lr"), "--smoke", "3", *self.fields,
+                             *sets(data__train="a.tsv", data__test=test),
+                             code=2 if test == "b.tsv" else 0)
+            self.assertEqual("b.tsv:21:" in told.err, test == "b.tsv")
+
+    def test_bad_records_are_set_aside_as_in_the_run(self) -> None:
+        lines = (self.folder / "train.tsv").read_text().splitlines(keepends=True)
+        for day in ("mon", "tue"):
+            bad = ["nonsense\n", *lines[:40], "1\n"]
+            (self.folder / f"{day}.tsv").write_text("".join(bad))
+        with open(example("lr")) as file:
+            job = re.sub(r"(?m)^  train:.*\n", "", file.read())
+        (self.folder / "job.yaml").write_text(
+            job + "passes: [{name: mon, train: mon.tsv}, {name: tue, train: tue.tsv}]\n")
+        fields = [*self.fields[2:], *sets(data__bad_records=2)]  # of each pass
+        self.flux("run", "job.yaml", *fields)
+        for mode in (["--smoke", "3"], ["--dry-run"]):
+            self.flux("run", "job.yaml", *mode, *fields)
+            fewer = [*fields, *sets(data__bad_records=1)]
+            self.assert_refused(self.flux("run", "job.yaml", *mode, *fewer, code=None),
+                                "mon.tsv:1:", "data.bad_records")
 
     def test_dry_run(self) -> None:
         write_data(self.folder / "big.tsv", 6000, seed=3)

@@ -40,13 +40,19 @@ class Cli(Case):
                 (["run", "job.yaml", "--threads", "-1"], ["--threads"]),
                 (["run", "job.yaml", "--set"], ["--set"]),
                 (["run", "job.yaml", "another.yaml"], ["another.yaml"]),
-                (["data"], ["subcommand"]),
+                (["data"], ["no command", "head, stats, validate", "flux data --help"]),
+                (["data", "haed", "a.tsv"],
+                 ["unknown command 'haed', did you mean 'head'?", "flux data --help"]),
+                (["data", "gen", "critoe", "--out", "x"],
+                 ["unknown command 'critoe', did you mean 'criteo'?"]),
+                (["data", "head", "a.tsv", "-n", "-1"], ["--records", "-1 not in range 0 to"]),
                 (["data", "gen", "criteo"], ["--out"]),
                 (["data", "gen", "criteo", "--examples", "0", "--out", "x"], ["--examples"]),
                 (["inspect"], ["path"])):
             with self.subTest(arguments=arguments):
                 done = self.flux(*arguments, code=None)
-                self.assert_refused(done, *words, "flux --help")
+                self.assert_refused(done, *words)
+                self.assertRegex(done.err, r"try 'flux( [a-z]+)* --help'\n\Z")
                 self.assertEqual(done.out, "")
 
     def test_wrong_jobs_and_settings(self) -> None:
@@ -163,6 +169,20 @@ class Cli(Case):
         self.assertRegex(text, r"\r\x1b\[K\[#*\.*\] +\d+\.\d%  [\d,]+ examples/s")
         # Lines that stay are not torn by the bar.
         self.assertRegex(text, r"(?m)^(\r\x1b\[K)?examples [\d,]+/[\d,]+ applied once")
+
+    def test_output_that_cannot_be_written(self) -> None:
+        write_data(self.folder / "train.tsv", 20)
+        for arguments in (["--help"], ["--version"], ["schema"], ["models"], ["man"],
+                          ["check", example("lr")], ["graph", example("lr")],
+                          ["data", "head", "train.tsv"], ["data", "stats", "train.tsv"],
+                          ["run", *self.job()]):
+            with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
+                done = subprocess.run(
+                    [str(FLUX), *arguments], cwd=self.folder, stdin=subprocess.DEVNULL,
+                    stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertRegex(done.stderr, r"\Aflux: (standard output cannot be written|"
+                                 r".*No space left on device)")
 
     def test_summary_that_cannot_be_written(self) -> None:
         write_data(self.folder / "train.tsv", 50)

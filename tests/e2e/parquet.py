@@ -99,6 +99,9 @@ put("list_label", label=good["tags"])
 put("nan_label", label=pa.array([1.0] * 7 + [float("nan")] + [0.0] * 12))
 put("null_label", label=pa.array([1] * 7 + [None] + [0] * 12))
 put("inf_price", price=pa.array([1.0] * 7 + [float("inf")] + [0.0] * 12))
+put("large_price", price=pa.array([1.0] * 7 + [1e300] + [0.0] * 12))
+put("some_unread", when=pa.array([day] * n), vector=pa.array([[0.5]] * n))
+put("nan_value", tags_values=pa.array([[0.5]] * 7 + [[float("nan")]] + [[1.0]] * 12))
 put("text_user", user=good["city"])
 put("float_user", user=good["price"])
 put("whole_city", city=good["user"])
@@ -128,6 +131,7 @@ BAD = [
     Bad("nan_label", "record 8: label 'label' is missing or not a number"),
     Bad("null_label", "record 8: label 'label' is missing or not a number"),
     Bad("inf_price", "record 8: dense feature 'price' is infinite"),
+    Bad("large_price", "record 8: dense feature 'price' is infinite or too large for a float"),
     Bad("text_user", "column 'user' \\(slot\\) is BYTE_ARRAY.*texts need text: true"),
     Bad("float_user", "column 'user' \\(slot\\) is DOUBLE; allowed: whole numbers, texts"),
     Bad("whole_city", "column 'city' \\(slot\\) is INT64; allowed: texts"),
@@ -204,6 +208,20 @@ class Parquet(Case):
                 with self.subTest(" ".join(command)):
                     done = self.flux(*command, code=2)
                     self.assertRegex(done.err, re.escape(file) + ": .*" + bad.says)
+
+    def test_what_is_shown_without_a_job(self) -> None:
+        self.python(FOREIGN)
+        done = self.flux("data", "head", "some_unread.parquet", "-n", "1")
+        self.assertEqual(done.out, "0 user:0 tags:0 city:x age:1 price:0.5\n", "texts as they are")
+        self.assertRegex(done.err, r"note: some_unread.parquet: not read.*'when' \(INT64 "
+                         r"\(Timestamp.*'vector' \(list of DOUBLE\)\n\Z")
+        for name, says in (("large_price", "dense feature 'price'"),
+                           ("nan_value", "a value of slot 'tags'")):
+            shown = self.flux("data", "head", f"{name}.parquet", "-n", "7").out
+            self.assertEqual(shown.count("\n"), 7, "only what is shown has to be right")
+            done = self.flux("data", "head", f"{name}.parquet", code=2)
+            self.assertIn(f"{name}.parquet: record 8: {says}", done.err)
+            self.assertEqual(done.out.count("\n"), 7)
 
     def test_no_flipped_byte_does_harm(self) -> None:
         """Without check sums of pages it may be another number; with them it is never one."""

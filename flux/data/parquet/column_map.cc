@@ -108,11 +108,11 @@ Result<ColumnMap> map_columns(const std::string& path, const std::vector<Column>
 }
 
 Result<DataOptions> guess_parquet_options(const std::string& path,
-                                          const std::vector<Column>& columns) {
+                                          const std::vector<Column>& columns, std::string* note) {
   DataOptions out;
   out.format = "parquet";
   out.labels.clear();
-  std::vector<std::string> names;
+  std::vector<std::string> names, left_out;
   for (const Column& column : columns) names.emplace_back(column.name);
   const auto has = [&](const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -133,7 +133,11 @@ Result<DataOptions> guess_parquet_options(const std::string& path,
       out.dense.push_back(name);
     else if (column.kind == Kind::kWhole || column.kind == Kind::kText)
       out.slots.push_back({name, "", column.kind == Kind::kText, has(name + kValuesSuffix)});
+    else
+      left_out.push_back(fmt::format("'{}' ({})", name, column.type));
   }
+  if (!left_out.empty())
+    *note = fmt::format("{}: not read, as their types cannot be: {}", path, join(left_out, ", "));
   if (!out.labels.empty()) return out;
   return invalid(
       "{}: which column is the label is not clear; it has: {}\nname a job whose data "

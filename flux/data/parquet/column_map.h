@@ -28,8 +28,10 @@ Result<ColumnMap> map_columns(const std::string& path,
                               const DataOptions& options);
 
 // What a job for such a file could say, for tools without one: a column `label` (or several that
-// begin so), whole numbers and texts as slots, others as dense features.
+// begin so), whole numbers and texts as slots, others as dense features. *note names the columns
+// that cannot be read; empty: there is none.
 Result<DataOptions> guess_parquet_options(const std::string& path,
-                                          const std::vector<parquet_plugin::Column>& columns);
+                                          const std::vector<parquet_plugin::Column>& columns,
+                                          std::string* note);
 
 }  // namespace flux

@@ -102,7 +102,9 @@ void ParquetBlock::gather_keys(std::span<const uint32_t> records, Batch* out) co
 Status ParquetBlock::refuse(uint32_t record, const char* what, const std::string& name,
                             float value) const {
   return invalid("{}: record {}: {} '{}' is {}; it must be a number", path_, number_in_file(record),
-                 what, name, std::isnan(value) ? "missing or not a number" : "infinite");
+                 what, name,
+                 std::isnan(value) ? "missing or not a number"
+                                   : "infinite or too large for a float (at most 3.4e38)");
 }
 
 Status ParquetBlock::check_numbers(std::span<const uint32_t> records, const Batch& batch) const {
@@ -124,6 +126,17 @@ Status ParquetBlock::check_numbers(std::span<const uint32_t> records, const Batc
                 *at);
 }
 
+Status ParquetBlock::check_values(std::span<const uint32_t> records, const Batch& batch) const {
+  const auto bad = [](float value) { return !std::isfinite(value); };
+  const auto at = std::find_if(batch.values.begin(), batch.values.end(), bad);
+  if (at == batch.values.end()) return Status::ok();
+  const auto key = static_cast<uint32_t>(at - batch.values.begin());
+  const auto place = static_cast<size_t>(
+      std::upper_bound(batch.begin.begin(), batch.begin.end(), key) - batch.begin.begin() - 1);
+  return refuse(records[place / batch.slots], "a value of slot",
+                reading_->slots[place % batch.slots].name, *at);
+}
+
 Status ParquetBlock::read_batch(uint32_t batch, Batch* out) const {
   const std::span<const uint32_t> records = records_of(batch);
   gather_numbers(records, out);
@@ -139,6 +152,7 @@ Status ParquetBlock::read_batch(uint32_t batch, Batch* out) const {
     gather_one_key_each(records, out);
   } else {
     gather_keys(records, out);
+    FLUX_RETURN_IF_ERROR(check_values(records, *out));
   }
   if (reading_->one_key && !out->begin.empty())
     if (const auto wrong = take_one_key_each(out))

@@ -1,7 +1,7 @@
 // ParquetBlock: the rows of one block of a Parquet file, in memory, in the order of an epoch.
 //
-// Threads: immutable. Failure: kInvalid with path, record and column for a label, weight or number
-// that is missing or not finite.
+// Threads: immutable. Failure: kInvalid with path, record and column for a label, weight, number or
+// value of a key that is missing or not finite.
 #pragma once
 
 #include <memory>
@@ -47,6 +47,7 @@ class ParquetBlock final : public BlockReader {
   void gather_one_key_each(std::span<const uint32_t> records, Batch* out) const;
   void gather_keys(std::span<const uint32_t> records, Batch* out) const;
   Status check_numbers(std::span<const uint32_t> records, const Batch& batch) const;
+  Status check_values(std::span<const uint32_t> records, const Batch& batch) const;
   Status refuse(uint32_t record, const char* what, const std::string& name, float value) const;
 
   const std::shared_ptr<const ParquetReading> reading_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "flux/base/hash.h"
+#include "flux/data/key_names.h"
 
 namespace flux {
 namespace {
@@ -15,7 +16,7 @@ constexpr char kMagic[] = {'P', 'A', 'R', '1'};
 constexpr uint64_t kFooterBytesMax = 64 << 20;
 
 uint64_t hash_text(const char* text, uint64_t size) {
-  return hash_bytes(text, size);
+  return text_key({text, size});
 }
 
 // Arrow's reason in one line.

@@ -1,6 +1,8 @@
 // Packing: how the text of a data file is packed, found by its first bytes.
 //
-// Plain values and pure functions. Failure: kIo; kCorrupt when a file is not what its name says.
+// Plain values and pure functions. Failure: kIo; kCorrupt when a file is not what its name says;
+// kInvalid, with what to do, when it is no text but packed in a way that is not read (xz, bzip2,
+// lz4, zip), Parquet, a block file or UTF-16.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include "flux/base/text.h"
 #include "flux/data/criteo.h"
 #include "flux/data/file_head.h"
+#include "flux/data/lines.h"
 #include "flux/data/text/csv.h"
 
 namespace flux {
@@ -36,7 +37,7 @@ std::string role_of(const std::string& name, const DataOptions& options) {
   if (in(options.labels) || in(options.dense)) return name;
   for (const SlotOptions& slot : options.slots)
     if (slot.name == name) return name;
-  if (name == options.csv.weight) return options.weights ? "weight" : "-";
+  if (name == options.csv.weight && options.weights) return "weight";
   if (name == options.csv.sid) return "sid";
   if (name == options.csv.id) return "id";
   const std::vector<std::string>& ignore = options.csv.ignore;
@@ -64,7 +65,7 @@ Result<std::string> header_of(const std::string& path, const PipeOptions& pipe) 
                    path, kCriteoLineBytesMax);
   text.resize(std::min(text.find('\n'), text.size()));
   if (!text.empty() && text.back() == '\r') text.pop_back();
-  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  text.erase(0, byte_order_mark_bytes(text));
   return text;
 }
 
@@ -75,6 +76,11 @@ Result<std::vector<std::string>> csv_columns(std::string_view header, const Data
   const std::vector<std::string> cells = header_cells(header, options);
   for (size_t i = 0; i < cells.size(); ++i) {
     std::string role = role_of(cells[i], options);
+    if (role.empty() && cells[i] == options.csv.weight)
+      return invalid(
+          "1:1: its {} column '{}' has weights of examples, but the job does not say data.weights: "
+          "true; say it, or name the column in data.csv.ignore",
+          ordinal(i + 1), cells[i]);
     if (role.empty())
       return invalid(
           "1:1: its {} column {} is not declared in the job{}; declare it, or name it "

@@ -103,6 +103,10 @@ TEST(CsvHeader, NamesTheColumnsOfTheFile) {
   EXPECT_EQ(problem("price,user,click,tags,city"),
             "1:1: has no column 'imp' for data.weights; see data.csv.weight");
   EXPECT_EQ(problem("price,imp,user,user"), "1:1: has two columns 'user'");
+  o.weights = false;
+  EXPECT_EQ(problem("price,imp,user,click,tags,city"),
+            "1:1: its 2nd column 'imp' has weights of examples, but the job does not say "
+            "data.weights: true; say it, or name the column in data.csv.ignore");
   o.csv.ignore = {"*"};
   EXPECT_EQ(problem("price,imp,user,click,tags,city,x,y,x"), "");
 }

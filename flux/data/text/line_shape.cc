@@ -8,6 +8,7 @@
 #include "flux/base/text.h"
 #include "flux/data/decimal.h"
 #include "flux/data/features/feature.h"
+#include "flux/data/key_names.h"
 #include "flux/data/text/number_scan.h"
 
 namespace flux {
@@ -156,7 +157,7 @@ std::optional<LineError> LineShape::read_key(uint32_t slot, std::string_view tex
   uint64_t key = 0;
   if (known.text) {
     if (text.empty()) return LineError{column, fmt::format("slot '{}' has no key", known.name)};
-    key = hash_bytes(text);
+    key = text_key(text);
   } else {
     if (!parse_whole(text, &key))
       return LineError{column,
@@ -168,7 +169,7 @@ std::optional<LineError> LineShape::read_key(uint32_t slot, std::string_view tex
 }
 
 void LineShape::set_session(std::string_view text, LineRecord* out) const {
-  if (sessions_ && !(raw_keys_ && parse_whole(text, &out->group))) out->group = hash_bytes(text);
+  if (sessions_ && !(raw_keys_ && parse_whole(text, &out->group))) out->group = text_key(text);
 }
 
 void LineShape::note_key(uint32_t slot, uint64_t key, LineRecord* out) const {

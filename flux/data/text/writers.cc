@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "flux/base/text.h"
 #include "flux/data/criteo.h"
@@ -106,6 +107,22 @@ Status append_multislot(const WrittenSchema& schema, const Batch& batch, uint32_
   return Status::ok();
 }
 
+// A text as it may stand in a list or map of YAML.
+std::string yaml_word(const std::string& text) {
+  const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-";
+  const bool null = text == "null" || text == "Null" || text == "NULL";
+  if (!null && !text.empty() && text[0] != '-' &&
+      text.find_first_not_of(plain) == std::string::npos)
+    return text;
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string yaml_list(const std::vector<std::string>& texts) {
+  std::vector<std::string> words;
+  for (const std::string& text : texts) words.push_back(yaml_word(text));
+  return "[" + join(words, ", ") + "]";
+}
+
 std::string multislot_job(const WrittenSchema& schema) {
   std::vector<std::string> names = schema.labels;
   if (schema.weights) names.emplace_back("weight");
@@ -113,7 +130,7 @@ std::string multislot_job(const WrittenSchema& schema) {
   if (schema.names) names.emplace_back("id");
   names.insert(names.end(), schema.slots.begin(), schema.slots.end());
   if (!schema.dense.empty()) names.emplace_back("dense");
-  return fmt::format("  columns: [{}]\n", join(names, ", "));
+  return fmt::format("  columns: {}\n", yaml_list(names));
 }
 
 Status libsvm_holds(const WrittenSchema& schema) {
@@ -294,19 +311,20 @@ std::vector<std::string> text_writer_names() {
 
 std::string written_data_section(const WrittenSchema& schema, const std::string& format,
                                  const std::string& path) {
-  std::string text = fmt::format("data:\n  format: {}\n  train: [{}]\n", format, path);
+  std::string text = fmt::format("data:\n  format: {}\n  train: {}\n", format, yaml_list({path}));
   if (format == "criteo_tsv") return text;
   const TextWriter* writer = find_text_writer(format);
   if (writer != nullptr || format == "parquet") text += "  raw_keys: true\n";
   if (!schema.many_keys) text += "  one_key: true\n";
   const auto list = [&](const char* name, const std::vector<std::string>& names) {
-    if (!names.empty()) text += fmt::format("  {}: [{}]\n", name, join(names, ", "));
+    if (!names.empty()) text += fmt::format("  {}: {}\n", name, yaml_list(names));
   };
   list("labels", schema.labels);
   list("dense", schema.dense);
   if (!schema.slots.empty()) text += "  slots:\n";
   for (const std::string& slot : schema.slots)
-    text += fmt::format("    - {{name: {}{}}}\n", slot, schema.values ? ", values: true" : "");
+    text += fmt::format("    - {{name: {}{}}}\n", yaml_word(slot),
+                        schema.values ? ", values: true" : "");
   if (schema.weights) text += "  weights: true\n";
   if (schema.groups) text += "  group: sid\n";
   if (writer != nullptr && writer->job != nullptr) text += writer->job(schema);

@@ -1,6 +1,7 @@
 // guess_csv(): columns by the header, kinds by the cells.
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 
 #include "flux/base/text.h"
 #include "flux/data/decimal.h"
@@ -53,7 +54,25 @@ struct ColumnSeen {
   }
 };
 
-const char* const kLabels[] = {"label", "click", "y", "target", "clicked"};
+bool is_among(const std::string& name, std::initializer_list<const char*> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Columns of numbers that are called label..., or else as labels of clicks and what follows them
+// are, or else as a single one is.
+std::vector<std::string> labels_of(const std::vector<std::string>& names,
+                                   const std::vector<ColumnSeen>& seen) {
+  std::vector<std::string> called, of_clicks, single;
+  for (size_t c = 0; c < names.size(); ++c) {
+    if (!seen[c].numbers) continue;
+    if (names[c].starts_with("label")) called.push_back(names[c]);
+    if (is_among(names[c], {"click", "clicked", "buy", "bought", "purchase", "conversion"}))
+      of_clicks.push_back(names[c]);
+    if (single.empty() && is_among(names[c], {"y", "target"})) single.push_back(names[c]);
+  }
+  if (!called.empty()) return called;
+  return of_clicks.empty() ? single : of_clicks;
+}
 
 // The separator that cuts all lines into as many cells, more than one.
 char separator_of(Lines lines) {
@@ -94,14 +113,12 @@ std::optional<DataOptions> guess_csv(Lines lines) {
   out.format = "csv";
   out.csv.separator = separator == '\t' ? "tab" : std::string(1, separator);
   out.csv.missing = {"", "NA"};
-  const auto label = std::find_if(names.begin(), names.end(), [](const std::string& name) {
-    return std::find(std::begin(kLabels), std::end(kLabels), name) != std::end(kLabels);
-  });
-  if (label == names.end()) return std::nullopt;
-  out.labels = {*label};
+  out.labels = labels_of(names, seen);
+  if (out.labels.empty()) return std::nullopt;
   for (size_t c = 0; c < names.size(); ++c) {
     const std::string& name = names[c];
-    if (name == *label || name == "id") {
+    const bool label = std::find(out.labels.begin(), out.labels.end(), name) != out.labels.end();
+    if (label || name == "id") {
       out.columns.push_back(name);
       continue;
     }

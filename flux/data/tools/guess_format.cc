@@ -1,14 +1,10 @@
 #include "flux/data/tools/guess_format.h"
 
-#include <algorithm>
-#include <map>
-
 #include "flux/base/text.h"
 #include "flux/data/blocks/block_file.h"
-#include "flux/data/criteo.h"
-#include "flux/data/decimal.h"
 #include "flux/data/file_head.h"
 #include "flux/data/line_error.h"
+#include "flux/data/lines.h"
 #include "flux/data/parquet/column_map.h"
 #include "flux/data/parquet/parquet_file.h"
 #include "flux/data/tools/guess_text.h"
@@ -38,100 +34,13 @@ Result<std::string> first_lines(const std::string& path) {
   FLUX_ASSIGN_OR_RETURN(std::string text, read_file_head(path, kLookBytes));
   const size_t end = text.rfind('\n');
   if (end != std::string::npos) text.resize(end);
+  text.erase(0, byte_order_mark_bytes(text));
   return text;
 }
 
-struct Seen {
-  bool whole = true;    // only whole numbers below 2^64
-  bool many = false;    // several in one line
-  bool values = false;  // KEY:VALUE
-  uint64_t line = 0;    // where it was last
-};
-
-// Collects the names of feasign lines; false: a line is none.
-class FeasignGuess {
- public:
-  bool add(std::string_view line) {
-    ++lines_;
-    bool first = true;
-    while (!line.empty()) {
-      const size_t end = std::min(line.find_first_of(" \t\r"), line.size());
-      const std::string_view word = line.substr(0, end);
-      line.remove_prefix(std::min(end + 1, line.size()));
-      if (word.empty()) continue;
-      if (!(first ? add_labels(word) : add_word(word))) return false;
-      first = false;
-    }
-    return !first;
-  }
-  DataOptions options() const {
-    DataOptions out;
-    out.format = "feasign";
-    out.weights = weights_;
-    out.labels.clear();
-    for (size_t l = 0; l < labels_; ++l)
-      out.labels.push_back(labels_ == 1 ? "label" : fmt::format("label{}", l + 1));
-    for (const std::string& name : order_) {
-      const Seen& seen = names_.at(name);
-      if (!seen.whole && !seen.many) {
-        out.dense.push_back(name);
-        continue;
-      }
-      out.slots.push_back({name, ""});
-      out.slots.back().values = seen.values;
-    }
-    return out;
-  }
-
- private:
-  static bool number(std::string_view text) {
-    float value = 0;
-    return !text.empty() && parse_decimal(text.data(), text.data() + text.size(), &value);
-  }
-  bool add_labels(std::string_view word) {
-    size_t count = 1;
-    for (size_t at = word.find(','); at != std::string_view::npos; at = word.find(','), ++count) {
-      if (!number(word.substr(0, at))) return false;
-      word.remove_prefix(at + 1);
-    }
-    if (labels_ == 0) labels_ = count;
-    return number(word) && labels_ == count;
-  }
-  bool add_word(std::string_view word) {
-    const size_t mark = word.find_first_of(":=");
-    if (mark == std::string_view::npos || mark == 0) return false;
-    const std::string_view name = word.substr(0, mark);
-    std::string_view value = word.substr(mark + 1);
-    if (word[mark] == '=') {
-      weights_ = weights_ || name == "w";
-      return name == "w" || name == "id" || name == "sid";
-    }
-    const size_t second = value.find(':');
-    if (second != std::string_view::npos) {
-      if (!number(value.substr(second + 1))) return false;
-      value = value.substr(0, second);
-    }
-    if (!number(value)) return false;
-    const auto [at, is_new] = names_.try_emplace(std::string(name));
-    if (is_new) order_.emplace_back(name);
-    Seen& seen = at->second;
-    seen.whole = seen.whole && value.find_first_not_of("0123456789") == std::string_view::npos;
-    seen.many = seen.many || seen.line == lines_;
-    seen.values = seen.values || second != std::string_view::npos;
-    seen.line = lines_;
-    return true;
-  }
-
-  uint64_t lines_ = 0;
-  size_t labels_ = 0;
-  bool weights_ = false;
-  std::map<std::string, Seen> names_;
-  std::vector<std::string> order_;
-};
-
 }  // namespace
 
-Result<DataOptions> guess_data_options(const std::string& path) {
+Result<DataOptions> guess_data_options(const std::string& path, std::string* note) {
   FLUX_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::open(path));
   if (BlockFile::looks_like_one(file)) {
     FLUX_ASSIGN_OR_RETURN(const auto blocks, BlockFile::open(path));
@@ -139,21 +48,14 @@ Result<DataOptions> guess_data_options(const std::string& path) {
   }
   if (ParquetFile::looks_like_one(file)) {
     FLUX_ASSIGN_OR_RETURN(const auto parquet, ParquetFile::open(path));
-    FLUX_ASSIGN_OR_RETURN(DataOptions out, guess_parquet_options(path, parquet->columns()));
+    FLUX_ASSIGN_OR_RETURN(DataOptions out, guess_parquet_options(path, parquet->columns(), note));
     out.raw_keys = parquet->is_own();
     return out;
   }
   FLUX_ASSIGN_OR_RETURN(const std::string text, first_lines(path));
-  const std::vector<std::string> lines = split(text, '\n');
   if (text.empty()) return invalid("{}: holds no record", path);
-  if (std::count(lines[0].begin(), lines[0].end(), '\t') == kCriteoFields - 1) return DataOptions();
-  // The most particular first.
-  for (const auto guess : {guess_vw, guess_libffm, guess_libsvm, guess_multislot, guess_csv})
-    if (auto options = guess(lines)) return *std::move(options);
-  FeasignGuess feasign;
-  const bool fits = std::all_of(lines.begin(), lines.end(),
-                                [&](const std::string& line) { return feasign.add(line); });
-  if (fits) return feasign.options();
+  const std::vector<std::string> lines = split(text, '\n');
+  if (auto options = guess_text_options(lines)) return *std::move(options);
   return invalid(
       "{}: its format is not clear; its first line begins with {}\nname a job whose data section "
       "says it: --job JOB",

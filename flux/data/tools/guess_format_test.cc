@@ -12,7 +12,9 @@ namespace {
 // refusal.
 std::string guess(const std::string& text) {
   const TestDirectory folder;
-  const auto found = guess_data_options(folder.write("a.txt", text));
+  std::string note;
+  const auto found = guess_data_options(folder.write("a.txt", text), &note);
+  EXPECT_EQ(note, "");
   if (!found.is_ok()) return found.status().message().substr(folder.path("a.txt").size() + 2);
   const DataOptions& o = found.value();
   std::string out = o.format + " " + join(o.labels, ",") + ":";
@@ -38,12 +40,58 @@ TEST(GuessFormat, EachFormatIsKnownByItsLines) {
   EXPECT_EQ(guess("user\tlabel\n17:0.5\t1\n"), "csv label: user*");
 }
 
+TEST(GuessFormat, SeveralLabelsOfCsv) {
+  EXPECT_EQ(guess("label_a,label_b,user\n1,0,17\n0,1,4\n"), "csv label_a,label_b: user");
+  EXPECT_EQ(guess("click,user,buy\n1,17,0\n0,4,1\n"), "csv click,buy: user");
+  EXPECT_EQ(guess("label,label_name,user\n1,no,17\n0,yes,4\n"), "csv label: label_name~ user");
+  EXPECT_EQ(guess("user,buy\n17,0\n4,1\n"), "csv buy: user");
+}
+
+// `bad` among 20 lines that differ, at the begin, behind it, and in the middle.
+void expect_in_spite_of(const std::string& bad, const std::string& header, const std::string& good,
+                        const std::string& format) {
+  for (const size_t at : {0, 1, 10}) {
+    std::string text = header;
+    for (size_t i = 0; i < 20; ++i) {
+      if (i == at) text += bad + "\n";
+      text += fmt::format(fmt::runtime(good), i % 2, i + 3) + "\n";
+    }
+    EXPECT_EQ(guess(text), format) << text;
+  }
+}
+
+TEST(GuessFormat, MostLinesSayIt) {
+  const std::string tabs(26, '\t');
+  expect_in_spite_of("1 user:x", "", "{} user:{} price:0.5", "feasign label: user #price");
+  expect_in_spite_of("", "", "{} user:{}", "feasign label: user");
+  expect_in_spite_of("1,0 user:4", "", "{} user:{}", "feasign label: user");
+  expect_in_spite_of("1 3", "", "{} {}:0.5", "libsvm label: features*");
+  expect_in_spite_of("1 0:x:1", "", "{} 0:{}:1", "libffm label: field0");
+  expect_in_spite_of("no |user 3", "", "{} |user {}", "vw label: user");
+  expect_in_spite_of("1 1 2 5", "", "1 {} 1 {}", "multislot label: slot2 [label,slot2]");
+  expect_in_spite_of("1,2,3", "label,user\n", "{},{}", "csv label: user");
+  expect_in_spite_of("1\t2", "", "{}\t{}" + std::string(12, '\t') + tabs, "criteo_tsv label:");
+}
+
+TEST(GuessFormat, MostLinesSayItThoughManyDoNot) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += i < 90 ? "what?\n" : fmt::format("{} user:{}\n", i % 2, i);
+  EXPECT_EQ(guess(text), "feasign label: user");
+}
+
+TEST(GuessFormat, AByteOrderMarkIsNoPartOfTheFirstLine) {
+  EXPECT_EQ(guess("\xef\xbb\xbf"
+                  "1 user:17\n0 user:4\n"),
+            "feasign label: user");
+}
+
 TEST(GuessFormat, WhatIsNotClearIsSaid) {
   EXPECT_EQ(guess("some words\n"),
             "its format is not clear; its first line begins with 'some words'\nname a job whose "
             "data section says it: --job JOB");
   EXPECT_EQ(guess("1 user:17 x\n").substr(0, 23), "its format is not clear");
   EXPECT_EQ(guess("1 2 3\n4\n").substr(0, 23), "its format is not clear") << "counts do not fit";
+  EXPECT_EQ(guess("1 user:1\n1 user:x\n").substr(0, 23), "its format is not clear") << "half";
   EXPECT_EQ(guess(""), "holds no record");
 }
 

@@ -1,5 +1,7 @@
 // Which text format some lines are, and what they hold: a guess for each format from the words of
-// the lines, which counts only if the format's own parser then reads every line.
+// the lines, which counts only if the format's own parser then reads every line. Where no format
+// reads all lines, the one that reads most of them, and more than half, is taken: the others are
+// mistakes, which whoever reads the lines will name.
 //
 // What lines cannot say is made up: names of slots (slot1, field0), and what is a label. Pure
 // functions. Nothing fails: no guess is an empty optional.
@@ -15,12 +17,15 @@ namespace flux {
 
 using Lines = std::span<const std::string>;
 
-// In the order in which they are asked: the first that reads all lines is the guess.
+std::optional<DataOptions> guess_text_options(Lines lines);
+
+// Of one format, for all of the lines. In the order in which they are asked.
 std::optional<DataOptions> guess_vw(Lines lines);
 std::optional<DataOptions> guess_libffm(Lines lines);
 std::optional<DataOptions> guess_libsvm(Lines lines);
 std::optional<DataOptions> guess_multislot(Lines lines);
 std::optional<DataOptions> guess_csv(Lines lines);
+std::optional<DataOptions> guess_feasign(Lines lines);
 
 // Whether the parser of options.format takes every line.
 bool reads_all(const DataOptions& options, Lines lines);

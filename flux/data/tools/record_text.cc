@@ -7,22 +7,28 @@
 namespace flux {
 
 void append_record_text(const RecordSchema& schema, const Batch& batch, uint32_t example,
-                        KeyText key_text, std::string* out) {
+                        const KeyText& key_text, std::string* out) {
   const auto put = std::back_inserter(*out);
+  const auto put_key = [&](uint64_t key) {
+    if (key_text != nullptr)
+      key_text(key, out);
+    else
+      fmt::format_to(put, "{}", key);
+  };
   for (size_t l = 0; l < schema.labels.size(); ++l)
     fmt::format_to(put, "{}{}", l == 0 ? "" : ",", batch.labels[l * batch.size + example]);
   if (schema.weights) fmt::format_to(put, " w={}", batch.weights[example]);
-  if (schema.groups) fmt::format_to(put, " sid={}", batch.groups[example]);
+  if (schema.groups) {
+    *out += " sid=";
+    put_key(batch.groups[example]);
+  }
   for (uint32_t s = 0; s < batch.slots; ++s) {
     const size_t place = size_t{example} * batch.slots + s;
     const size_t begin = batch.begin.empty() ? place : batch.begin[place];
     const size_t end = batch.begin.empty() ? place + 1 : batch.begin[place + 1];
     for (size_t k = begin; k < end; ++k) {
       fmt::format_to(put, " {}:", schema.slots[s]);
-      if (key_text != nullptr)
-        key_text(batch.keys[k], out);
-      else
-        fmt::format_to(put, "{}", batch.keys[k]);
+      put_key(batch.keys[k]);
       if (!batch.values.empty()) fmt::format_to(put, ":{}", batch.values[k]);
     }
   }

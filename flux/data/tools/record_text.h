@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "flux/data/batch.h"
@@ -13,10 +14,10 @@
 
 namespace flux {
 
-// Appends example `example` of a batch that has the shape of `schema`, without a newline. A key is
-// written as `key_text` says; null: as a decimal number.
-using KeyText = void (*)(uint64_t key, std::string* out);
+// Appends example `example` of a batch that has the shape of `schema`, without a newline. A key
+// (and a search or session) is written as `key_text` says; null: as a decimal number.
+using KeyText = std::function<void(uint64_t key, std::string* out)>;
 void append_record_text(const RecordSchema& schema, const Batch& batch, uint32_t example,
-                        KeyText key_text, std::string* out);
+                        const KeyText& key_text, std::string* out);
 
 }  // namespace flux

@@ -17,10 +17,13 @@ struct NamedBatch {
   std::vector<std::string> names;
 };
 
-Status read_block(const Dataset& data, uint32_t block, bool named, std::vector<NamedBatch>* out) {
+// As many batches of a block as hold its first `records`.
+Status read_block(const Dataset& data, uint32_t block, uint64_t records, bool named,
+                  std::vector<NamedBatch>* out) {
   FLUX_ASSIGN_OR_RETURN(const auto reader, data.open_block(block, 0));
   const auto* names = named ? dynamic_cast<const ExampleNames*>(reader.get()) : nullptr;
-  out->resize(data.geometry().batches_in(block));
+  const uint32_t batch_size = data.geometry().batch_size;
+  out->resize((records + batch_size - 1) / batch_size);
   for (uint32_t i = 0; i < out->size(); ++i) {
     FLUX_RETURN_IF_ERROR(reader->read_batch(i, &(*out)[i].batch));
     if (names != nullptr) (*out)[i].names = names->names_of(i);
@@ -73,7 +76,8 @@ Status WholeData::read_batches(bool named, const NamedSink& sink) const {
   for (uint32_t first = 0; first < blocks; first += threads_) {
     std::vector<std::vector<NamedBatch>> read(std::min(threads_, blocks - first));
     FLUX_RETURN_IF_ERROR(parallel_for(read.size(), threads_, [&](size_t i) {
-      return read_block(*data_, first + static_cast<uint32_t>(i), named, &read[i]);
+      const uint32_t block = first + static_cast<uint32_t>(i);
+      return read_block(*data_, block, data_->geometry().blocks[block].records, named, &read[i]);
     }));
     for (const std::vector<NamedBatch>& batches : read)
       for (const NamedBatch& one : batches) FLUX_RETURN_IF_ERROR(sink(one.batch, one.names));
@@ -91,6 +95,44 @@ Result<bool> WholeData::has_names() const {
         if (!name.empty()) return true;
   }
   return false;
+}
+
+Status WholeData::read_first(uint64_t records, const Sink& sink) const {
+  const std::vector<DataBlock>& blocks = data_->geometry().blocks;
+  for (uint32_t block = 0; block < blocks.size() && records > 0; ++block) {
+    const uint64_t some = std::min<uint64_t>(records, blocks[block].records);
+    std::vector<NamedBatch> batches;
+    if (read_block(*data_, block, some, false, &batches).is_ok()) {
+      for (const NamedBatch& one : batches) FLUX_RETURN_IF_ERROR(sink(one.batch));
+    } else {
+      FLUX_RETURN_IF_ERROR(read_singly(block, some, sink));
+    }
+    records -= some;
+  }
+  return Status::ok();
+}
+
+// The first records of a block as batches of one, up to the first that is refused.
+Status WholeData::read_singly(uint32_t block, uint64_t records, const Sink& sink) const {
+  Geometry one = data_->geometry();
+  DataBlock& only = one.blocks[0] = one.blocks[block];
+  one.blocks.resize(1);
+  one.batch_size = 1;
+  only.content = 0;                                         // it was by batches
+  if (one.files[only.file].packing == Packing::kColumns) {  // read as a whole
+    only.end = only.begin + records;
+    only.records = static_cast<uint32_t>(records);
+  }
+  DataOptions single = options_;
+  single.batch_size = 1;
+  FLUX_ASSIGN_OR_RETURN(const auto data, Dataset::open(one, single));
+  FLUX_ASSIGN_OR_RETURN(const auto reader, data->open_block(0, 0));
+  Batch batch;
+  for (uint32_t i = 0; i < records; ++i) {
+    FLUX_RETURN_IF_ERROR(reader->read_batch(i, &batch));
+    FLUX_RETURN_IF_ERROR(sink(batch));
+  }
+  return Status::ok();
 }
 
 Status WholeData::check(const std::function<void(const Status& why)>& found) const {

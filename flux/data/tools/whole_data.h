@@ -34,11 +34,16 @@ class WholeData {
   Status read_named(const NamedSink& sink) const;
   // Whether any example has a name; looks at all lines if none has.
   Result<bool> has_names() const;
+  // The first `records` of them, by this thread alone. A mistake in a record behind them is none:
+  // as far as the format allows, nothing else is looked at.
+  Status read_first(uint64_t records, const Sink& sink) const;
 
   // Looks at every record by itself; `found` is called for each that is refused, in order.
   Status check(const std::function<void(const Status& why)>& found) const;
 
  private:
+  Status read_singly(uint32_t block, uint64_t records, const Sink& sink) const;
+
   WholeData(DataOptions options, unsigned threads)
       : options_(std::move(options)), threads_(threads) {}
   Status read_batches(bool named, const NamedSink& sink) const;

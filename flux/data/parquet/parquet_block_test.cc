@@ -1,0 +1,61 @@
+#include "flux/data/parquet/parquet_block.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace flux {
+namespace {
+
+constexpr float kInfinite = std::numeric_limits<float>::infinity();
+
+DataOptions options() {
+  DataOptions out;
+  out.format = "parquet";
+  out.dense_transform = "none";
+  out.dense = {"age", "price"};
+  out.slots = {{"user", ""}, {"tags", "", false, true}};
+  return out;
+}
+
+// Three rows: one key of user, and one, two and no tags.
+Batch three_rows() {
+  Batch rows;
+  rows.size = 3;
+  rows.slots = rows.dense = 2;
+  rows.labels = {0, 1, 0};
+  rows.dense_values = {1, 2, 3, 4, 5, 6};
+  rows.begin = {0, 1, 2, 3, 5, 6, 6};
+  rows.keys = {10, 20, 11, 21, 22, 12};
+  rows.values = {1, 0.5F, 1, 2, 3, 1};
+  return rows;
+}
+
+// What reading the last two rows, the second of them first, says.
+std::string said(const Batch& rows) {
+  const ParquetBlock block(std::make_shared<const ParquetReading>(options()), "a.parquet",
+                           std::make_shared<const Batch>(rows), {0, 0, 3, 0, 3}, 2, {2, 1, 0});
+  Batch out;
+  return block.read_batch(0, &out).message();
+}
+
+TEST(ParquetBlock, NumbersThatAreNoneAreNamedByRecordAndColumn) {
+  EXPECT_EQ(said(three_rows()), "");
+  Batch rows = three_rows();
+  rows.dense_values[3] = kInfinite;
+  EXPECT_EQ(said(rows),
+            "a.parquet: record 2: dense feature 'price' is infinite or too large for a float (at "
+            "most 3.4e38); it must be a number");
+  rows = three_rows();
+  rows.labels[2] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(said(rows),
+            "a.parquet: record 3: label 'label' is missing or not a number; it must be a number");
+  rows = three_rows();
+  rows.values[4] = -kInfinite;
+  EXPECT_EQ(said(rows),
+            "a.parquet: record 2: a value of slot 'tags' is infinite or too large for a float (at "
+            "most 3.4e38); it must be a number");
+}
+
+}  // namespace
+}  // namespace flux
