@@ -4,10 +4,9 @@
 // a plug-in brings with it look for names in the plug-in first, so libparquet calls this one; where
 // it did not, it would call Arrow's, with the same result.
 // V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction".
-#include <arrow/util/crc32.h>
-
 #include <array>
 
+#include <arrow/util/crc32.h>
 #include <immintrin.h>
 
 namespace flux::parquet_plugin {

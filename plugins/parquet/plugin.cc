@@ -37,8 +37,8 @@ struct Cursor {
   ZstdDecoder decoder = make_zstd_decoder();
   std::shared_ptr<::parquet::RowGroupReader> group;
   int next_group = 0;
-  int64_t left = 0;     // rows of `group`
-  Memory passed_over;   // rows before the first that is wanted
+  int64_t left = 0;    // rows of `group`
+  Memory passed_over;  // rows before the first that is wanted
 };
 
 struct Writer {
@@ -200,9 +200,9 @@ void destroy(Writer* writer) {
   delete writer;
 }
 
-constexpr Api kApi = {kVersion, open,  close, rows, groups,      group_rows,  columns, column,
-                      is_own,   start, read,  end,  make_memory, free_memory, create,  write,
-                      finish,   destroy};
+constexpr Api kApi = {kVersion,    open,        close,  rows,  groups, group_rows,
+                      columns,     column,      is_own, start, read,   end,
+                      make_memory, free_memory, create, write, finish, destroy};
 
 }  // namespace
 }  // namespace flux::parquet_plugin

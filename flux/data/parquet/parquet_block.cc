@@ -26,8 +26,7 @@ bool is_bad(float value) {
 std::vector<float>::const_iterator find_bad(const std::vector<float>& values) {
   constexpr uint32_t kExponent = 0x7f800000;  // all of its bits: infinite or no number
   bool any = false;
-  for (const float value : values)
-    any |= (std::bit_cast<uint32_t>(value) & kExponent) == kExponent;
+  for (const float value : values) any |= (std::bit_cast<uint32_t>(value) & kExponent) == kExponent;
   return any ? std::find_if(values.begin(), values.end(), is_bad) : values.end();
 }
 

@@ -116,9 +116,8 @@ void RowFiller::fill_groups() {
   const bool any = reading_.group_column || reading_.group_slot >= 0;
   out_->groups.assign(any ? rows_ : 0, 0);
   if (!any) return;
-  const Values& column = reading_.group_column
-                             ? columns_[map_.group]
-                             : *slots_[static_cast<size_t>(reading_.group_slot)];
+  const Values& column = reading_.group_column ? columns_[map_.group]
+                                               : *slots_[static_cast<size_t>(reading_.group_slot)];
   for (uint32_t row = 0; row < rows_; ++row) {
     if (count_of(column, row) == 0) continue;
     const uint64_t key = column.keys[begin_of(column, row)];

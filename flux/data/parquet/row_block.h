@@ -2,9 +2,9 @@
 // read.
 //
 // A missing label is NaN, a missing weight 1, a missing number 0; a slot without a value has no
-// key. `begin` of the batch is empty when all slots are columns with one key in each row, and no key
-// has a value. Pure functions.
-// Failure: kInvalid with path and record when a slot has not as many values as keys.
+// key. `begin` of the batch is empty when all slots are columns with one key in each row, and no
+// key has a value. Pure functions. Failure: kInvalid with path and record when a slot has not as
+// many values as keys.
 #pragma once
 
 #include <string>

@@ -24,8 +24,8 @@ Result<RowSource::Columns> RowSource::next(ParquetCursor* cursor, uint32_t rows)
 Result<std::shared_ptr<const Batch>> RowSource::rows_of(const ParquetColumns& columns,
                                                         uint64_t first) const {
   const std::shared_ptr<Batch> out = batches_->take();
-  FLUX_RETURN_IF_ERROR(fill_rows(*layout_, columns.values(), {0, columns.rows(), file_->path(), first},
-                                 out.get()));
+  FLUX_RETURN_IF_ERROR(
+      fill_rows(*layout_, columns.values(), {0, columns.rows(), file_->path(), first}, out.get()));
   return std::shared_ptr<const Batch>(out);
 }
 
@@ -33,8 +33,8 @@ Result<RowSource::Columns> RowSource::read_kept(uint64_t first, uint32_t rows) {
   if (cursor_ == nullptr || cursor_->row() > first || first - cursor_->row() > kPassedRows) {
     // All of a small file is kept on the way, for those who come in any order.
     const bool small = file_->rows() <= kPassedRows;
-    FLUX_ASSIGN_OR_RETURN(
-        cursor_, ParquetCursor::start(file_, layout_->map.wanted, small ? 0 : first));
+    FLUX_ASSIGN_OR_RETURN(cursor_,
+                          ParquetCursor::start(file_, layout_->map.wanted, small ? 0 : first));
   }
   while (cursor_->row() < first) {
     const uint64_t at = cursor_->row();

@@ -1,4 +1,5 @@
-// RowSource: the rows of one Parquet file from any place, in the order of the file: their columns, and as a batch.
+// RowSource: the rows of one Parquet file from any place, in the order of the file: their columns,
+// and as a batch.
 //
 // A file whose row groups are small is read from the begin of the nearest, or on from where a block
 // before ended; others by a cursor that stays open, with the blocks that it passed over kept for
