@@ -1,8 +1,10 @@
 #include "flux/data/parquet/row_block.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include <immintrin.h>
 
@@ -34,8 +36,21 @@ void spread(const Values& column, uint32_t from, uint32_t to, float missing, siz
     for (uint32_t row = from; row < to; ++row) out[row * stride] = column.numbers[row];
     return;
   }
-  for (uint32_t row = from; row < to; ++row)
-    out[row * stride] = count_of(column, row) > 0 ? column.numbers[column.begin[row]] : missing;
+  const auto otherwise = std::bit_cast<uint32_t>(missing);
+  for (uint32_t row = from; row < to; ++row) {
+    const auto number = std::bit_cast<uint32_t>(column.numbers[column.begin[row]]);  // or a spare
+    const uint32_t mask = column.begin[row + 1] > column.begin[row] ? ~0U : 0U;
+    out[row * stride] = std::bit_cast<float>((number & mask) | (otherwise & ~mask));
+  }
+}
+
+// Whether no row has more than one value.
+bool at_most_one(const Values& column, uint32_t rows) {
+  uint32_t most = 0;
+  if (column.begin != nullptr)
+    for (uint32_t row = 0; row < rows; ++row)
+      most = std::max(most, column.begin[row + 1] - column.begin[row]);
+  return most <= 1;
 }
 
 // The same column from row `row` on.
@@ -65,11 +80,18 @@ class RowFiller {
  private:
   void fill_dense(uint32_t from, uint32_t to);
   void fill_one_key_each();
-  void hash_one_key_each(uint32_t from, uint32_t to);
   void turn_one_key_each(uint32_t from, uint32_t to);
   void count_keys();
+  void copy_those_there();
   void copy_side_by_side();
   void copy_slot_by_slot();
+  // Values of a slot as keys: themselves, or their hashes in `hashed`.
+  const uint64_t* as_keys(size_t slot, const uint64_t* values, size_t count,
+                          uint64_t* hashed) const {
+    if (reading_.raw_keys) return values;
+    for (size_t i = 0; i < count; ++i) hashed[i] = hash_pair(reading_.spaces[slot], values[i]);
+    return hashed;
+  }
   uint64_t key(size_t slot, uint64_t value) const {
     return reading_.raw_keys ? value : hash_pair(reading_.spaces[slot], value);
   }
@@ -130,7 +152,10 @@ void RowFiller::fill_keys() {
                                     [](const Values* slot) { return slot->begin == nullptr; });
   if (one_each) return fill_one_key_each();
   count_keys();
-  if (slots_.size() <= kSlotsAtOnce)
+  if (std::all_of(slots_.begin(), slots_.end(),
+                  [&](const Values* slot) { return at_most_one(*slot, rows_); }))
+    copy_those_there();
+  else if (slots_.size() <= kSlotsAtOnce)
     copy_side_by_side();
   else
     copy_slot_by_slot();
@@ -141,32 +166,25 @@ void RowFiller::fill_one_key_each() {
   // With values of keys each key has its place in `begin`, also where all slots have one.
   out_->begin.resize(reading_.values ? out_->keys.size() + 1 : 0);
   std::iota(out_->begin.begin(), out_->begin.end(), 0U);
-  for (uint32_t from = 0; from < rows_; from += kTile) {
-    const uint32_t to = std::min(rows_, from + kTile);
-    if (reading_.raw_keys && slots_.size() >= 4)
-      turn_one_key_each(from, to);
-    else
-      hash_one_key_each(from, to);
-  }
+  for (uint32_t from = 0; from < rows_; from += kTile)
+    turn_one_key_each(from, std::min(rows_, from + kTile));
 }
 
-// Four slots after four; the last four may have been among those before.
 void RowFiller::turn_one_key_each(uint32_t from, uint32_t to) {
-  const size_t width = slots_.size();
-  for (size_t done = 0; done < width; done += 4) {
-    const size_t s = std::min(done, width - 4);
-    const uint64_t* const four[4] = {slots_[s]->keys, slots_[s + 1]->keys, slots_[s + 2]->keys,
-                                     slots_[s + 3]->keys};
-    turn_four(four, from, to, width, out_->keys.data() + s);
-  }
-}
-
-void RowFiller::hash_one_key_each(uint32_t from, uint32_t to) {
-  const size_t width = slots_.size();
-  for (size_t s = 0; s < width; ++s) {
-    const uint64_t* keys = slots_[s]->keys;
-    uint64_t* const at = out_->keys.data() + s;
-    for (uint32_t row = from; row < to; ++row) at[row * width] = key(s, keys[row]);
+  const size_t width = slots_.size(), rows = to - from;
+  uint64_t hashed[4][kTile];
+  const uint64_t* four[4];
+  for (size_t first = 0; first < width; first += 4) {
+    const size_t columns = std::min<size_t>(4, width - first);
+    for (size_t c = 0; c < columns; ++c)
+      four[c] = as_keys(first + c, slots_[first + c]->keys + from, rows, hashed[c]);
+    uint64_t* const out = out_->keys.data() + from * width + first;
+    if (columns == 4) {
+      turn_four(four, 0, rows, width, out);
+      continue;
+    }
+    for (size_t c = 0; c < columns; ++c)
+      for (size_t row = 0; row < rows; ++row) out[row * width + c] = four[c][row];
   }
 }
 
@@ -177,6 +195,35 @@ void RowFiller::count_keys() {
   out_->keys.resize(keys + kSpareValues);
   out_->begin.resize(rows_ * slots_.size() + 1);
   out_->begin.back() = static_cast<uint32_t>(keys);
+}
+
+// Keys that are there and such that are not become rows, of which then the latter are left out:
+// that way nothing is guessed at.
+void RowFiller::copy_those_there() {
+  const size_t width = slots_.size();
+  std::vector<uint64_t> some(kTile * width);
+  uint64_t hashed[kTile + 1];
+  uint64_t* const keys = out_->keys.data();
+  uint32_t at = 0;
+  for (uint32_t from = 0; from < rows_; from += kTile) {
+    const uint32_t rows = std::min(rows_ - from, kTile);
+    uint32_t* const begin = out_->begin.data() + from * width;  // how many, at first
+    for (size_t s = 0; s < width; ++s) {
+      const Values slot = from_row(*slots_[s], from);
+      const uint32_t first = begin_of(slot, 0);
+      const uint64_t* const of =
+          as_keys(s, slot.keys + first, begin_of(slot, rows) - first + 1, hashed);
+      for (uint32_t row = 0; row < rows; ++row) {
+        some[row * width + s] = of[begin_of(slot, row) - first];
+        begin[row * width + s] = count_of(slot, row);
+      }
+    }
+    for (size_t i = 0; i < rows * width; ++i) {
+      keys[at] = some[i];
+      at += std::exchange(begin[i], at);
+    }
+  }
+  out_->keys.resize(at);
 }
 
 // Row after row, four keys at a time: what is copied too much is written over by what follows.

@@ -156,8 +156,9 @@ void RowBlockTest::expect_equal(const Columns& c, uint32_t from, uint32_t to,
                 (std::isnan(got.labels[i]) && std::isnan(want.labels[i])));
 }
 
-// `gaps`: from this row on, columns without a value and lists of several.
-Columns random_columns(uint32_t rows, uint32_t gaps, size_t slots, std::mt19937* random) {
+// `gaps`: from this row on, columns without a value and up to `most` keys in a slot.
+Columns random_columns(uint32_t rows, uint32_t gaps, size_t slots, uint32_t most,
+                       std::mt19937* random) {
   Columns c;
   const auto numbers = [&](size_t count) {
     std::vector<float> out(count);
@@ -173,11 +174,11 @@ Columns random_columns(uint32_t rows, uint32_t gaps, size_t slots, std::mt19937*
   c.slots.resize(slots);
   const size_t whole = (*random)() % kDense;  // a column that always has a number
   for (uint32_t row = 0; row < rows; ++row) {
-    const auto count = [&](uint32_t most) { return row < gaps ? 1 : (*random)() % (most + 1); };
+    const auto count = [&](uint32_t up_to) { return row < gaps ? 1 : (*random)() % (up_to + 1); };
     for (auto* column : {&c.label, &c.weight}) column->push_back(numbers(count(1)));
     for (size_t i = 0; i < kDense; ++i) c.dense[i].push_back(numbers(i < whole ? 1 : count(1)));
     c.sid.push_back(keys(count(1)));
-    for (size_t i = 0; i < slots; ++i) c.slots[i].push_back(keys(i % 3 == 2 ? 1 : count(9)));
+    for (size_t i = 0; i < slots; ++i) c.slots[i].push_back(keys(i % 3 == 2 ? 1 : count(most)));
     c.values.push_back(numbers(c.slots[kValued].back().size()));
   }
   return c;
@@ -192,7 +193,7 @@ TEST_F(RowBlockTest, EqualsThePlainLayout) {
     const size_t slots = 2 + random() % 11;  // side by side, and slot by slot
     set_slots(slots, round % 5 == 0);
     options_.raw_keys = round % 2 == 0;
-    const Columns columns = random_columns(rows, gaps, slots, &random);
+    const Columns columns = random_columns(rows, gaps, slots, round % 4 == 0 ? 1 : 9, &random);
     const uint32_t from = random() % rows, to = from + 1 + random() % (rows - from);
     const Status filled = fill(columns, from, to, &out);
     ASSERT_TRUE(filled.is_ok()) << filled.message();
@@ -204,7 +205,7 @@ TEST_F(RowBlockTest, EqualsThePlainLayout) {
 TEST_F(RowBlockTest, ValuesThatAreNotAsManyAsKeysAreNamed) {
   set_slots(6, true);
   std::mt19937 random(8);
-  Columns columns = random_columns(10, 10, 6, &random);
+  Columns columns = random_columns(10, 10, 6, 9, &random);
   columns.values[7].push_back(1);
   Batch out;
   EXPECT_TRUE(fill(columns, 0, 7, &out).is_ok());
