@@ -25,9 +25,10 @@ bool is_bad(float value) {
 // The first that is not finite, or the end.
 std::vector<float>::const_iterator find_bad(const std::vector<float>& values) {
   constexpr uint32_t kExponent = 0x7f800000;  // all of its bits: infinite or no number
-  bool any = false;
-  for (const float value : values) any |= (std::bit_cast<uint32_t>(value) & kExponent) == kExponent;
-  return any ? std::find_if(values.begin(), values.end(), is_bad) : values.end();
+  uint32_t most = 0;
+  for (const float value : values)
+    most = std::max(most, std::bit_cast<uint32_t>(value) & kExponent);
+  return most == kExponent ? std::find_if(values.begin(), values.end(), is_bad) : values.end();
 }
 
 }  // namespace
