@@ -72,6 +72,12 @@ Status check_all_there(const Job& job, uint32_t pass, const Geometry& frozen) {
 
 }  // namespace
 
+Result<Geometry> scan_good(std::span<const std::string> files, const DataOptions& options,
+                           unsigned threads, const std::atomic<bool>* stop) {
+  std::vector<BadRecord> bad;
+  return scan_apart(files, options, threads, stop, &bad);
+}
+
 Result<Geometry> scan_evaluated(std::span<const std::string> files, const DataOptions& options,
                                 unsigned threads, const std::atomic<bool>* stop) {
   constexpr size_t kTold = 10;

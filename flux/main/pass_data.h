@@ -11,6 +11,10 @@
 
 namespace flux {
 
+// Without bad records, which nobody is told of.
+Result<Geometry> scan_good(std::span<const std::string> files, const DataOptions& options,
+                           unsigned threads, const std::atomic<bool>* stop);
+
 // Data that a model is evaluated on. Bad records are told on standard error, the first ten.
 Result<Geometry> scan_evaluated(std::span<const std::string> files, const DataOptions& options,
                                 unsigned threads, const std::atomic<bool>* stop);

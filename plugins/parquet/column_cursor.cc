@@ -1,7 +1,7 @@
 #include "plugins/parquet/column_cursor.h"
 
 #include <algorithm>
-#include <cstring>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace flux::parquet_plugin {
 namespace {
 
-constexpr int64_t kLevels = 16 << 10;      // read at once
+constexpr int64_t kLevels = 32 << 10;      // read at once
 constexpr int64_t kValuesMax = 1LL << 31;  // of one column in one read
 
 // `Type`: of the file (parquet::Int64Type ...); `Out`: uint64_t or float.
@@ -28,23 +28,25 @@ class TypedCursor final : public ColumnCursor {
   void seek(std::shared_ptr<::parquet::ColumnReader> column, int64_t row) override {
     reader_ = std::static_pointer_cast<::parquet::TypedColumnReader<Type>>(std::move(column));
     fetched_ = taken_ = 0;
-    values_taken_ = 0;
+    values_taken_ = values_pending_ = 0;
     if (many_) {
-      const size_t before = size_, rows_before = ends_.size();
+      const size_t before = size_, rows_before = rows_;
       for (int64_t left = row; left > 0; left -= kLevels) {
         read_lists(std::min(left, kLevels));
         size_ = before;
-        ends_.resize(rows_before);
+        rows_ = rows_before;
       }
     } else if (reader_->Skip(row) != row) {
       short_column();
     }
   }
 
-  void clear() override {
-    size_ = 0;
-    ends_.clear();
-    gaps_ = many_;
+  void read_into(ColumnMemory* memory) override {
+    memory_ = memory;
+    size_ = rows_ = 0;
+    counted_ = false;
+    if (many_) begin_counting(0);
+    room(0);
   }
 
   void read(int64_t rows) override {
@@ -58,13 +60,9 @@ class TypedCursor final : public ColumnCursor {
       throw ::parquet::ParquetException("more than 2^31 values at once");
   }
 
-  Values values() override {
-    Values out{nullptr, nullptr, gaps_ ? ends_.data() : nullptr};
-    if constexpr (std::is_same_v<Out, float>)
-      out.numbers = out_.data();
-    else
-      out.keys = out_.data();
-    return out;
+  Values values() const override {
+    return {memory_->keys.data(), memory_->numbers.data(),
+            counted_ ? memory_->begin.data() : nullptr};
   }
 
  private:
@@ -92,11 +90,32 @@ class TypedCursor final : public ColumnCursor {
   static constexpr bool kSameBits = (std::is_same_v<T, int64_t> && std::is_same_v<Out, uint64_t>) ||
                                     (std::is_same_v<T, float> && std::is_same_v<Out, float>);
 
-  // Room for `more` values behind those that are there.
+  // Room for `more` values behind those that are there, and the spare ones.
   Out* room(int64_t more) {
-    const size_t size = size_ + static_cast<size_t>(more);
-    if (out_.size() < size) out_.resize(std::max(size, 2 * out_.size()));
-    return out_.data() + size_;
+    std::vector<Out>* out = nullptr;
+    if constexpr (std::is_same_v<Out, float>)
+      out = &memory_->numbers;
+    else
+      out = &memory_->keys;
+    const size_t size = size_ + static_cast<size_t>(more) + kSpareValues;
+    if (out->size() < size) out->resize(std::max(size, 2 * out->size()));
+    return out->data() + size_;
+  }
+
+  // Room for the ends of `more` rows.
+  uint32_t* room_for_ends(int64_t more) {
+    const size_t size = rows_ + static_cast<size_t>(more) + 1;
+    if (memory_->begin.size() < size) memory_->begin.resize(std::max(size, 2 * rows_));
+    return memory_->begin.data() + rows_ + 1;
+  }
+
+  // From here on `begin` is filled; the `rows` rows so far have a value each.
+  void begin_counting(size_t rows) {
+    counted_ = true;
+    rows_ = 0;
+    uint32_t* const ends = room_for_ends(static_cast<int64_t>(rows));
+    std::iota(ends - 1, ends + rows, 0U);
+    rows_ = rows;
   }
 
   // Reads at most `most` levels of a column without lists, its values behind those that are there.
@@ -141,22 +160,22 @@ class TypedCursor final : public ColumnCursor {
       int64_t values = 0;
       const int64_t levels = append(std::min(rows, kLevels), &values);
       rows -= levels;
-      if (values == levels && !gaps_) continue;
-      if (!gaps_) {  // the first null: rows so far have one each
-        gaps_ = true;
-        for (size_t i = 0; i < before; ++i) ends_.push_back(static_cast<uint32_t>(i + 1));
-      }
+      if (values == levels && !counted_) continue;
+      if (!counted_) begin_counting(before);  // the first null
+      uint32_t* const ends = room_for_ends(levels);
       auto at = static_cast<uint32_t>(before);
       for (int64_t i = 0; i < levels; ++i) {
         at += def_[static_cast<size_t>(i)] == most_def_ ? 1 : 0;
-        ends_.push_back(at);
+        ends[i] = at;
       }
+      rows_ += static_cast<size_t>(levels);
     }
   }
 
   // Whether a level is there that was not taken.
   bool more_levels() {
     if (taken_ < fetched_) return true;
+    put_pending();
     int64_t values = 0;
     taken_ = 0;
     values_taken_ = 0;
@@ -166,41 +185,63 @@ class TypedCursor final : public ColumnCursor {
 
   // A row ends where the next begins, which is seen only there, or with the column.
   void read_lists(int64_t rows) {
-    for (bool open = false; rows > 0;) {
-      if (more_levels()) {
-        rows -= take_levels(rows, &open);
-        continue;
+    if (rows <= 0) return;
+    uint32_t* ends = room_for_ends(rows);
+    rows_ += static_cast<size_t>(rows);
+    if (!more_levels()) short_column();
+    if (rep_[static_cast<size_t>(taken_)] != 0)
+      throw ::parquet::ParquetException("a row begins within a list");
+    values_pending_ += def_[static_cast<size_t>(taken_++)] == most_def_ ? 1 : 0;
+    while (rows > 0) {
+      if (!more_levels()) {
+        if (rows > 1) short_column();
+        *ends = static_cast<uint32_t>(size_);
+        return;
       }
-      if (!open || rows > 1) short_column();
-      ends_.push_back(static_cast<uint32_t>(size_));
-      return;
+      const int64_t ended = take_levels(std::min(rows, fetched_ - taken_), ends);
+      ends += ended;
+      rows -= ended;
+      // The last level begins a row behind the last.
+      if (rows == 0) values_pending_ -= def_[static_cast<size_t>(--taken_)] == most_def_ ? 1 : 0;
     }
+    put_pending();
   }
 
-  // Takes levels until `rows` rows have ended or no level is left here; how many rows ended.
-  // `open`: the levels before are of a row that has not.
-  int64_t take_levels(int64_t rows, bool* open) {
-    int64_t ended = 0;
-    size_t values = 0;
-    for (; taken_ < fetched_; ++taken_) {
-      if (rep_[static_cast<size_t>(taken_)] == 0) {
-        if (*open) {
-          *open = false;
-          ends_.push_back(static_cast<uint32_t>(size_ + values));
-          if (++ended == rows) break;
-        }
-        *open = true;
-      } else if (!*open) {
-        throw ::parquet::ParquetException("a row begins within a list");
-      }
-      values += def_[static_cast<size_t>(taken_)] == most_def_ ? 1 : 0;
+  // Takes `levels` levels, not more than the rows that are still wanted: none of them begins more
+  // than one. Returns how many rows ended before a level, and where to `ends`.
+  int64_t take_levels(int64_t levels, uint32_t* ends) {
+    const int16_t* const rep = rep_.data() + taken_;
+    const int16_t* const def = def_.data() + taken_;
+    const size_t first = size_ + values_pending_;
+    taken_ += levels;
+    int16_t unlike = 0;  // a level that is not a row with one value
+    for (int64_t i = 0; i < levels; ++i)
+      unlike = static_cast<int16_t>(unlike | rep[i] | (def[i] ^ most_def_));
+    if (unlike == 0) {
+      std::iota(ends, ends + levels, static_cast<uint32_t>(first));
+      values_pending_ += static_cast<size_t>(levels);
+      return levels;
     }
-    Out* to = room(static_cast<int64_t>(values));
-    const T* from = scratch() + values_taken_;
-    for (size_t i = 0; i < values; ++i) to[i] = convert(from[i]);
-    size_ += values;
-    values_taken_ += static_cast<int64_t>(values);
+    int64_t ended = 0;
+    size_t at = first;
+    for (int64_t i = 0; i < levels; ++i) {
+      ends[ended] = static_cast<uint32_t>(at);
+      ended += rep[i] == 0 ? 1 : 0;
+      at += def[i] == most_def_ ? 1 : 0;
+    }
+    values_pending_ += at - first;
     return ended;
+  }
+
+  // The values of the levels that were taken, behind those that are there.
+  void put_pending() {
+    if (values_pending_ == 0) return;
+    Out* to = room(static_cast<int64_t>(values_pending_));
+    const T* from = scratch() + values_taken_;
+    for (size_t i = 0; i < values_pending_; ++i) to[i] = convert(from[i]);
+    size_ += values_pending_;
+    values_taken_ += values_pending_;
+    values_pending_ = 0;
   }
 
   using Scratch =
@@ -213,11 +254,12 @@ class TypedCursor final : public ColumnCursor {
   std::vector<int16_t> def_, rep_;
   Scratch scratch_;
   int64_t fetched_ = 0, taken_ = 0;  // levels of lists
-  int64_t values_taken_ = 0;
-  std::vector<Out> out_;  // the first size_ are values; it only grows
-  size_t size_ = 0;
-  std::vector<uint32_t> ends_;
-  bool gaps_ = false;  // ends_ counts
+  size_t values_taken_ = 0;          // of scratch_
+  size_t values_pending_ = 0;        // behind those: their levels are taken, they are not
+  ColumnMemory* memory_ = nullptr;
+  size_t size_ = 0;       // values in memory_
+  bool counted_ = false;  // `begin` is filled
+  size_t rows_ = 0;       // in `begin`
 };
 
 template <typename Type>

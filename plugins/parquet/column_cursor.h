@@ -14,16 +14,25 @@
 
 namespace flux::parquet_plugin {
 
+// Where the values of a column are put: keys or numbers, the first ones of each that count. It only
+// grows.
+struct ColumnMemory {
+  std::vector<uint64_t> keys;
+  std::vector<float> numbers;
+  std::vector<uint32_t> begin;
+};
+
 class ColumnCursor {
  public:
   virtual ~ColumnCursor() = default;
   // Goes to row `row` of the row group of which `column` has the values from the first row on.
   virtual void seek(std::shared_ptr<::parquet::ColumnReader> column, int64_t row) = 0;
-  // Adds the next `rows` rows of this row group, which has them, behind those that were read since
-  // clear().
+  // From here on rows are read into `memory`, which outlives that.
+  virtual void read_into(ColumnMemory* memory) = 0;
+  // Adds the next `rows` rows of this row group, which has them.
   virtual void read(int64_t rows) = 0;
-  virtual void clear() = 0;
-  virtual Values values() = 0;
+  // What is in the memory.
+  virtual Values values() const = 0;
 };
 
 std::unique_ptr<ColumnCursor> make_cursor(const FoundColumn& column,

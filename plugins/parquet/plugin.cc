@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include <arrow/io/file.h>
@@ -24,6 +25,10 @@ struct File {
   std::vector<FoundColumn> columns;
 };
 
+struct Memory {
+  std::vector<ColumnMemory> columns;
+};
+
 struct Cursor {
   std::shared_ptr<::arrow::io::RandomAccessFile> source;
   std::unique_ptr<::parquet::ParquetFileReader> reader;
@@ -32,7 +37,8 @@ struct Cursor {
   ZstdDecoder decoder = make_zstd_decoder();
   std::shared_ptr<::parquet::RowGroupReader> group;
   int next_group = 0;
-  int64_t left = 0;  // rows of `group`
+  int64_t left = 0;    // rows of `group`
+  Memory passed_over;  // rows before the first that is wanted
 };
 
 struct Writer {
@@ -104,6 +110,12 @@ bool is_own(const File* file) {
   return notes != nullptr && notes->Contains(kOwnNote);
 }
 
+void read_into(Memory* memory, Cursor* cursor) {
+  memory->columns.resize(cursor->columns.size());
+  for (size_t i = 0; i < cursor->columns.size(); ++i)
+    cursor->columns[i]->read_into(&memory->columns[i]);
+}
+
 // Opens the next row group; rows before `row` of it are passed over.
 void next_group(Cursor* cursor, int64_t row) {
   if (cursor->next_group >= cursor->reader->metadata()->num_row_groups())
@@ -132,15 +144,15 @@ Cursor* start(File* file, const Wanted* wanted, uint32_t count, uint64_t row, Ha
     const int all = file->meta->num_row_groups();
     while (out->next_group < all && left >= file->meta->RowGroup(out->next_group)->num_rows())
       left -= file->meta->RowGroup(out->next_group++)->num_rows();
-    for (const auto& one : out->columns) one->clear();
+    read_into(&out->passed_over, out.get());
     if (out->next_group < all) next_group(out.get(), left);
     return out.release();
   });
 }
 
-bool read(Cursor* cursor, uint64_t rows, Values* out, char* error) {
+bool read(Cursor* cursor, uint64_t rows, Memory* memory, Values* out, char* error) {
   return guarded(error, false, [&] {
-    for (const auto& one : cursor->columns) one->clear();
+    read_into(memory, cursor);
     for (auto left = static_cast<int64_t>(rows); left > 0;) {
       while (cursor->left <= 0) next_group(cursor, 0);
       const int64_t some = std::min(left, cursor->left);
@@ -155,6 +167,14 @@ bool read(Cursor* cursor, uint64_t rows, Values* out, char* error) {
 
 void end(Cursor* cursor) {
   delete cursor;
+}
+
+Memory* make_memory() {
+  return new (std::nothrow) Memory;
+}
+
+void free_memory(Memory* memory) {
+  delete memory;
 }
 
 Writer* create(const char* path, const NewColumn* columns, uint32_t count, char* error) {
@@ -180,8 +200,9 @@ void destroy(Writer* writer) {
   delete writer;
 }
 
-constexpr Api kApi = {kVersion, open,  close, rows, groups, group_rows, columns, column,
-                      is_own,   start, read,  end,  create, write,      finish,  destroy};
+constexpr Api kApi = {kVersion,    open,        close,  rows,  groups, group_rows,
+                      columns,     column,      is_own, start, read,   end,
+                      make_memory, free_memory, create, write, finish, destroy};
 
 }  // namespace
 }  // namespace flux::parquet_plugin

@@ -1,5 +1,7 @@
 #include "plugins/parquet/writer.h"
 
+#include <algorithm>
+
 #include <arrow/io/file.h>
 #include <arrow/util/key_value_metadata.h>
 #include <parquet/column_writer.h>
@@ -30,20 +32,15 @@ NodePtr node_of(const NewColumn& column) {
 }
 
 // A list of n values has n levels, an empty one has one; both kinds of level are 0 or 1.
-void list_levels(const uint32_t* ends, uint64_t rows, std::vector<int16_t>* def,
+void list_levels(const uint32_t* begin, uint64_t rows, std::vector<int16_t>* def,
                  std::vector<int16_t>* rep) {
   def->clear();
   rep->clear();
-  uint32_t begin = 0;
-  for (uint64_t row = 0; row < rows; begin = ends[row++]) {
-    if (ends[row] == begin) {
-      def->push_back(0);
-      rep->push_back(0);
-    }
-    for (uint32_t i = begin; i < ends[row]; ++i) {
-      def->push_back(1);
-      rep->push_back(i == begin ? 0 : 1);
-    }
+  for (uint64_t row = 0; row < rows; ++row) {
+    const uint32_t count = begin[row + 1] - begin[row];
+    def->insert(def->end(), std::max(count, 1U), count == 0 ? 0 : 1);
+    rep->push_back(0);
+    if (count > 1) rep->insert(rep->end(), count - 1, 1);
   }
 }
 
@@ -71,7 +68,7 @@ void FileWriter::write(uint64_t rows, const Values* values) {
     auto levels = static_cast<int64_t>(rows);
     const int16_t *def = nullptr, *rep = nullptr;
     if (columns_[i].many) {
-      list_levels(values[i].ends, rows, &def_, &rep_);
+      list_levels(values[i].begin, rows, &def_, &rep_);
       levels = static_cast<int64_t>(def_.size());
       def = def_.data();
       rep = rep_.data();

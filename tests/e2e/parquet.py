@@ -116,6 +116,17 @@ empty = pa.table({name: column.slice(0, 0) for name, column in good.items()})
 pq.write_table(empty, "empty.parquet")
 """
 
+# The keys of a slot with their values; record 8 has a value too few.
+VALUED = """
+import pyarrow as pa
+import pyarrow.parquet as pq
+values = [[0.5] * (i % 4) for i in range(20)]
+keys = [list(range(len(row))) for row in values]
+values[7].pop()
+pq.write_table(pa.table(dict(label=[i % 2 for i in range(20)], tags=keys, tags_values=values)),
+               "valued.parquet")
+"""
+
 
 class Bad(NamedTuple):
     name: str
@@ -222,6 +233,19 @@ class Parquet(Case):
             done = self.flux("data", "head", f"{name}.parquet", code=2)
             self.assertIn(f"{name}.parquet: record 8: {says}", done.err)
             self.assertEqual(done.out.count("\n"), 7)
+
+    def test_a_record_with_too_few_values_is_named_alone(self) -> None:
+        self.python(VALUED)
+        data = "{format: parquet, train: [valued.parquet], slots: [{name: tags, values: true}]}"
+        layers = JOB.replace("DATA", data).replace(
+            "    - {name: linear, op: fc, inputs: dense, units: 1}\n", "").replace(
+            "inputs: [sparse, linear]", "inputs: [sparse, sparse]")
+        (self.folder / "job.yaml").write_text(layers)
+        says = "valued.parquet: record 8: 3 keys of a slot, but 2 values of them"
+        validated = self.flux("data", "validate", "--job", "job.yaml", code=2)
+        self.assertIn(says, validated.err)
+        self.assertIn("1 of 20 records are bad", validated.err)
+        self.assert_refused(self.flux("run", "job.yaml", code=2), says)
 
     def test_no_flipped_byte_does_harm(self) -> None:
         """Without check sums of pages it may be another number; with them it is never one."""

@@ -48,11 +48,18 @@ class ParquetDataset final : public Dataset {
   Result<std::unique_ptr<BlockReader>> open_block(uint32_t index, uint32_t epoch) const override {
     FLUX_CHECK(index < geometry_.blocks.size(), "block {} of {}", index, geometry_.blocks.size());
     const DataBlock& block = geometry_.blocks[index];
-    FLUX_ASSIGN_OR_RETURN(auto rows, sources_[block.file]->read(
-                                         block.lines_before, static_cast<uint32_t>(block.lines())));
+    RowSource& source = *sources_[block.file];
+    std::vector<uint32_t> order = block_order(geometry_, index, epoch);
+    ParquetBlock::Content content{source.layout(), nullptr, nullptr};
+    FLUX_ASSIGN_OR_RETURN(content.columns,
+                          source.read(block.lines_before, static_cast<uint32_t>(block.lines())));
+    if (!follow_each_other(order)) {
+      FLUX_ASSIGN_OR_RETURN(content.rows, source.rows_of(*content.columns, block.lines_before));
+      content.columns = nullptr;
+    }
     return std::unique_ptr<BlockReader>(std::make_unique<ParquetBlock>(
-        reading_, geometry_.files[block.file].path, std::move(rows), block, geometry_.batch_size,
-        block_order(geometry_, index, epoch)));
+        reading_, geometry_.files[block.file].path, std::move(content), block, geometry_.batch_size,
+        std::move(order)));
   }
 
  private:

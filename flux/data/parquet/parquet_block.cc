@@ -1,41 +1,51 @@
 #include "flux/data/parquet/parquet_block.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
 #include "flux/data/criteo.h"
+#include "flux/data/label_check.h"
 #include "flux/data/one_key.h"
 
 namespace flux {
 namespace {
 
-bool follow_each_other(std::span<const uint32_t> records) {
-  for (size_t i = 1; i < records.size(); ++i)
-    if (records[i] != records[0] + i) return false;
-  return !records.empty();
-}
-
 // `width` numbers of each of the rows.
 template <typename T>
 void copy_rows(const T* from, size_t width, std::span<const uint32_t> records, T* to) {
-  if (follow_each_other(records)) {
-    std::copy_n(from + records[0] * width, records.size() * width, to);
-    return;
-  }
   for (const uint32_t row : records) to = std::copy_n(from + row * width, width, to);
+}
+
+bool is_bad(float value) {
+  return !std::isfinite(value);
+}
+
+// The first that is not finite, or the end.
+std::vector<float>::const_iterator find_bad(const std::vector<float>& values) {
+  constexpr uint32_t kExponent = 0x7f800000;  // all of its bits: infinite or no number
+  uint32_t most = 0;
+  for (const float value : values)
+    most = std::max(most, std::bit_cast<uint32_t>(value) & kExponent);
+  return most == kExponent ? std::find_if(values.begin(), values.end(), is_bad) : values.end();
 }
 
 }  // namespace
 
+bool follow_each_other(std::span<const uint32_t> rows) {
+  for (size_t i = 1; i < rows.size(); ++i)
+    if (rows[i] != rows[0] + i) return false;
+  return !rows.empty();
+}
+
 ParquetBlock::ParquetBlock(std::shared_ptr<const ParquetReading> reading, std::string path,
-                           std::shared_ptr<const Batch> rows, DataBlock block, uint32_t batch_size,
+                           Content content, DataBlock block, uint32_t batch_size,
                            std::vector<uint32_t> order)
     : reading_(std::move(reading)),
       path_(std::move(path)),
-      rows_(std::move(rows)),
+      content_(std::move(content)),
       block_(std::move(block)),
       batch_size_(batch_size),
       order_(std::move(order)) {}
@@ -46,8 +56,23 @@ std::span<const uint32_t> ParquetBlock::records_of(uint32_t batch) const {
   return std::span(order_).subspan(begin, std::min<uint64_t>(batch_size_, order_.size() - begin));
 }
 
+Status ParquetBlock::fill(std::span<const uint32_t> records, Batch* out) const {
+  out->slices.clear();
+  if (content_.rows == nullptr)
+    return fill_rows(*content_.layout, content_.columns->values(),
+                     {records[0], static_cast<uint32_t>(records.size()), path_,
+                      block_.lines_before + records[0]},
+                     out);
+  gather_numbers(records, out);
+  if (content_.rows->begin.empty())
+    gather_one_key_each(records, out);
+  else
+    gather_keys(records, out);
+  return Status::ok();
+}
+
 void ParquetBlock::gather_numbers(std::span<const uint32_t> records, Batch* out) const {
-  const Batch& rows = *rows_;
+  const Batch& rows = *content_.rows;
   const size_t n = records.size(), labels = reading_->labels.size();
   out->size = static_cast<uint32_t>(n);
   out->dense = rows.dense;
@@ -55,7 +80,6 @@ void ParquetBlock::gather_numbers(std::span<const uint32_t> records, Batch* out)
   out->weights.resize(rows.weights.empty() ? 0 : n);
   out->groups.resize(rows.groups.empty() ? 0 : n);
   out->dense_values.resize(n * rows.dense);
-  out->slices.clear();
   for (size_t i = 0; i < n; ++i) {
     const size_t row = records[i];
     for (size_t l = 0; l < labels; ++l) out->labels[l * n + i] = rows.labels[l * rows.size + row];
@@ -66,17 +90,16 @@ void ParquetBlock::gather_numbers(std::span<const uint32_t> records, Batch* out)
 }
 
 void ParquetBlock::gather_one_key_each(std::span<const uint32_t> records, Batch* out) const {
-  const size_t slots = rows_->slots;
-  out->slots = rows_->slots;
+  const Batch& rows = *content_.rows;
+  out->slots = rows.slots;
+  out->begin.clear();
   out->values.clear();
-  out->keys.resize(records.size() * slots);
-  copy_rows(rows_->keys.data(), slots, records, out->keys.data());
-  out->begin.resize(reading_->one_key ? 0 : out->keys.size() + 1);
-  std::iota(out->begin.begin(), out->begin.end(), 0);
+  out->keys.resize(records.size() * rows.slots);
+  copy_rows(rows.keys.data(), rows.slots, records, out->keys.data());
 }
 
 void ParquetBlock::gather_keys(std::span<const uint32_t> records, Batch* out) const {
-  const Batch& rows = *rows_;
+  const Batch& rows = *content_.rows;
   const size_t slots = rows.slots;
   out->slots = rows.slots;
   out->begin.resize(records.size() * slots + 1);
@@ -108,18 +131,16 @@ Status ParquetBlock::refuse(uint32_t record, const char* what, const std::string
 }
 
 Status ParquetBlock::check_numbers(std::span<const uint32_t> records, const Batch& batch) const {
-  const auto bad = [](float value) { return !std::isfinite(value); };
   const size_t n = records.size();
-  if (const auto at = std::find_if(batch.labels.begin(), batch.labels.end(), bad);
-      at != batch.labels.end()) {
+  if (const auto at = find_bad(batch.labels); at != batch.labels.end()) {
     const auto place = static_cast<size_t>(at - batch.labels.begin());
     return refuse(records[place % n], "label", reading_->labels[place / n], *at);
   }
   for (size_t i = 0; i < batch.weights.size(); ++i)
-    if (bad(batch.weights[i]) || batch.weights[i] < 0)
+    if (is_bad(batch.weights[i]) || batch.weights[i] < 0)
       return invalid("{}: record {}: weight {} is not a number of at least 0", path_,
                      number_in_file(records[i]), batch.weights[i]);
-  const auto at = std::find_if(batch.dense_values.begin(), batch.dense_values.end(), bad);
+  const auto at = find_bad(batch.dense_values);
   if (at == batch.dense_values.end()) return Status::ok();
   const auto place = static_cast<size_t>(at - batch.dense_values.begin());
   return refuse(records[place / batch.dense], "dense feature", reading_->dense[place % batch.dense],
@@ -127,20 +148,18 @@ Status ParquetBlock::check_numbers(std::span<const uint32_t> records, const Batc
 }
 
 Status ParquetBlock::check_values(std::span<const uint32_t> records, const Batch& batch) const {
-  const auto bad = [](float value) { return !std::isfinite(value); };
-  const auto at = std::find_if(batch.values.begin(), batch.values.end(), bad);
+  const auto at = find_bad(batch.values);
   if (at == batch.values.end()) return Status::ok();
-  const auto key = static_cast<uint32_t>(at - batch.values.begin());
-  const auto place = static_cast<size_t>(
-      std::upper_bound(batch.begin.begin(), batch.begin.end(), key) - batch.begin.begin() - 1);
+  auto place = static_cast<size_t>(at - batch.values.begin());
+  if (!batch.begin.empty())  // else each slot has one key
+    place = static_cast<size_t>(std::upper_bound(batch.begin.begin(), batch.begin.end(), place) -
+                                batch.begin.begin() - 1);
   return refuse(records[place / batch.slots], "a value of slot",
                 reading_->slots[place % batch.slots].name, *at);
 }
 
-Status ParquetBlock::read_batch(uint32_t batch, Batch* out) const {
-  const std::span<const uint32_t> records = records_of(batch);
-  gather_numbers(records, out);
-  FLUX_RETURN_IF_ERROR(check_numbers(records, *out));
+// What the job says of keys.
+Status ParquetBlock::set_keys(std::span<const uint32_t> records, Batch* out) const {
   if (reading_->key_per_example) {
     out->slots = 1;
     out->begin.clear();
@@ -148,16 +167,26 @@ Status ParquetBlock::read_batch(uint32_t batch, Batch* out) const {
     out->keys.clear();
     for (const uint32_t row : records)
       out->keys.push_back(criteo_example_key(block_.number_in_pass(row)));
-  } else if (rows_->begin.empty()) {
-    gather_one_key_each(records, out);
-  } else {
-    gather_keys(records, out);
-    FLUX_RETURN_IF_ERROR(check_values(records, *out));
-  }
-  if (reading_->one_key && !out->begin.empty())
+  } else if (!reading_->one_key && out->begin.empty()) {
+    out->begin.resize(out->keys.size() + 1);
+    std::iota(out->begin.begin(), out->begin.end(), 0U);
+  } else if (reading_->one_key && !out->begin.empty()) {
     if (const auto wrong = take_one_key_each(out))
       return invalid("{}: record {}: {}", path_, number_in_file(records[wrong->example]),
                      wrong->text(reading_->slots));
+  }
+  return Status::ok();
+}
+
+Status ParquetBlock::read_batch(uint32_t batch, Batch* out) const {
+  const std::span<const uint32_t> records = records_of(batch);
+  FLUX_RETURN_IF_ERROR(fill(records, out));
+  FLUX_RETURN_IF_ERROR(check_numbers(records, *out));
+  if (const auto wrong = find_wrong_label(*out, reading_->unit_labels))
+    return invalid("{}: record {}: {}", path_, number_in_file(records[wrong->example]),
+                   wrong->text(reading_->labels));
+  if (!reading_->key_per_example) FLUX_RETURN_IF_ERROR(check_values(records, *out));
+  FLUX_RETURN_IF_ERROR(set_keys(records, out));
   reading_->features.apply(out);
   return Status::ok();
 }

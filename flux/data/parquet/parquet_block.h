@@ -1,7 +1,9 @@
 // ParquetBlock: the rows of one block of a Parquet file, in memory, in the order of an epoch.
 //
+// Where that is the order of the file, columns become rows when a batch is read; else all of the
+// block are rows before, as those of a batch lie anywhere.
 // Threads: immutable. Failure: kInvalid with path, record and column for a label, weight, number or
-// value of a key that is missing or not finite.
+// value of a key that is missing or not finite, and for a label that its loss cannot be of.
 #pragma once
 
 #include <memory>
@@ -11,6 +13,8 @@
 
 #include "flux/data/dataset.h"
 #include "flux/data/feature_plan.h"
+#include "flux/data/parquet/parquet_file.h"
+#include "flux/data/parquet/row_block.h"
 
 namespace flux {
 
@@ -19,22 +23,33 @@ struct ParquetReading {
   explicit ParquetReading(const DataOptions& options)
       : features(options),
         labels(options.labels),
+        unit_labels(options.unit_labels),
         dense(options.dense),
         slots(options.slots),
         key_per_example(options.key_per_example),
         one_key(options.one_key && !options.key_per_example) {}
   FeaturePlan features;
-  std::vector<std::string> labels, dense;
+  std::vector<std::string> labels;
+  std::vector<uint32_t> unit_labels;
+  std::vector<std::string> dense;
   std::vector<SlotOptions> slots;
   bool key_per_example, one_key;
 };
 
+// Whether these rows lie side by side, in the order of the file.
+bool follow_each_other(std::span<const uint32_t> rows);
+
 class ParquetBlock final : public BlockReader {
  public:
-  // `rows`: all those of the block, in the order of the file.
-  ParquetBlock(std::shared_ptr<const ParquetReading> reading, std::string path,
-               std::shared_ptr<const Batch> rows, DataBlock block, uint32_t batch_size,
-               std::vector<uint32_t> order);
+  // All rows of the block, in the order of the file: their columns, if those of `order` follow each
+  // other, else themselves.
+  struct Content {
+    std::shared_ptr<const RowLayout> layout;
+    std::shared_ptr<const ParquetColumns> columns;
+    std::shared_ptr<const Batch> rows;
+  };
+  ParquetBlock(std::shared_ptr<const ParquetReading> reading, std::string path, Content content,
+               DataBlock block, uint32_t batch_size, std::vector<uint32_t> order);
 
   Status read_batch(uint32_t batch, Batch* out) const override;
   std::string describe(uint32_t batch) const override;
@@ -42,17 +57,19 @@ class ParquetBlock final : public BlockReader {
 
  private:
   std::span<const uint32_t> records_of(uint32_t batch) const;
+  Status fill(std::span<const uint32_t> records, Batch* out) const;
   void gather_numbers(std::span<const uint32_t> records, Batch* out) const;
   uint64_t number_in_file(uint32_t row) const { return block_.lines_before + row + 1; }
   void gather_one_key_each(std::span<const uint32_t> records, Batch* out) const;
   void gather_keys(std::span<const uint32_t> records, Batch* out) const;
+  Status set_keys(std::span<const uint32_t> records, Batch* out) const;
   Status check_numbers(std::span<const uint32_t> records, const Batch& batch) const;
   Status check_values(std::span<const uint32_t> records, const Batch& batch) const;
   Status refuse(uint32_t record, const char* what, const std::string& name, float value) const;
 
   const std::shared_ptr<const ParquetReading> reading_;
   const std::string path_;
-  const std::shared_ptr<const Batch> rows_;
+  const Content content_;
   const DataBlock block_;
   const uint32_t batch_size_;
   const std::vector<uint32_t> order_;

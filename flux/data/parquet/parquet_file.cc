@@ -86,7 +86,7 @@ Result<std::unique_ptr<ParquetCursor>> ParquetCursor::start(
   std::unique_ptr<ParquetCursor> out(new ParquetCursor(std::move(file), row));
   char reason[kErrorBytes] = {};
   const ParquetFile& in = *out->file_;
-  out->values_.resize(wanted.size());
+  out->columns_ = wanted.size();
   out->handle_ = in.api_->start(in.handle_, wanted.data(), static_cast<uint32_t>(wanted.size()),
                                 row, hash_text, reason);
   if (out->handle_ == nullptr) return corrupt(in.path(), reason);
@@ -97,13 +97,25 @@ ParquetCursor::~ParquetCursor() {
   if (handle_ != nullptr) file_->api_->end(handle_);
 }
 
-Result<const parquet_plugin::Values*> ParquetCursor::read(uint64_t rows) {
+Status ParquetCursor::read(uint32_t rows, ParquetColumns* out) {
   char reason[kErrorBytes] = {};
-  if (!file_->api_->read(handle_, rows, values_.data(), reason))
+  out->rows_ = 0;
+  out->values_.resize(columns_);
+  if (!file_->api_->read(handle_, rows, out->memory_, out->values_.data(), reason))
     return corrupt(file_->path(),
                    fmt::format("in records {} to {}: {}", row_ + 1, row_ + rows, reason));
+  out->rows_ = rows;
   row_ += rows;
-  return values_.data();
+  return Status::ok();
+}
+
+ParquetColumns::ParquetColumns(const ParquetFile& file)
+    : api_(file.api_), memory_(file.api_->make_memory()) {
+  FLUX_CHECK(memory_ != nullptr, "no memory for the columns of {}", file.path());
+}
+
+ParquetColumns::~ParquetColumns() {
+  api_->free_memory(memory_);
 }
 
 }  // namespace flux

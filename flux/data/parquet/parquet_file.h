@@ -1,6 +1,7 @@
 // ParquetFile: a Parquet file that is open, its columns, and rows of it.
 //
-// Threads: immutable, shared by all; a ParquetCursor belongs to one thread at a time.
+// Threads: immutable, shared by all; a ParquetCursor and ParquetColumns that are being read into
+// belong to one thread at a time.
 // Failure: kNotFound / kIo; kInvalid when the plug-in is missing or the file is no Parquet file;
 // kCorrupt with the path and Arrow's reason.
 #pragma once
@@ -34,6 +35,7 @@ class ParquetFile {
   uint64_t content() const { return content_; }  // hash of the footer, which tells files apart
 
  private:
+  friend class ParquetColumns;
   friend class ParquetCursor;
   ParquetFile(ReadFile file, const parquet_plugin::Api* api) : file_(std::move(file)), api_(api) {}
   Status hash_footer();
@@ -47,6 +49,26 @@ class ParquetFile {
   uint64_t rows_ = 0, group_rows_most_ = 0, content_ = 0;
 };
 
+// The wanted columns of some rows, in memory of the plug-in, which is used again by the next read.
+class ParquetColumns {
+ public:
+  explicit ParquetColumns(const ParquetFile& file);
+  ~ParquetColumns();
+  ParquetColumns(const ParquetColumns&) = delete;
+  ParquetColumns& operator=(const ParquetColumns&) = delete;
+
+  uint32_t rows() const { return rows_; }
+  // One for each wanted column.
+  const parquet_plugin::Values* values() const { return values_.data(); }
+
+ private:
+  friend class ParquetCursor;
+  const parquet_plugin::Api* const api_;
+  parquet_plugin::Memory* const memory_;
+  std::vector<parquet_plugin::Values> values_;
+  uint32_t rows_ = 0;
+};
+
 class ParquetCursor {
  public:
   static Result<std::unique_ptr<ParquetCursor>> start(
@@ -57,15 +79,15 @@ class ParquetCursor {
   ParquetCursor& operator=(const ParquetCursor&) = delete;
 
   uint64_t row() const { return row_; }
-  // The next rows; one Values for each wanted column, valid until the next call.
-  Result<const parquet_plugin::Values*> read(uint64_t rows);
+  // The next rows.
+  Status read(uint32_t rows, ParquetColumns* out);
 
  private:
   ParquetCursor(std::shared_ptr<const ParquetFile> file, uint64_t row)
       : file_(std::move(file)), row_(row) {}
   const std::shared_ptr<const ParquetFile> file_;
   parquet_plugin::Cursor* handle_ = nullptr;
-  std::vector<parquet_plugin::Values> values_;
+  size_t columns_ = 0;  // that are wanted
   uint64_t row_;
 };
 

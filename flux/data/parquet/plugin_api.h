@@ -5,19 +5,21 @@
 // plugins/parquet and is the only code that knows Arrow. No exception crosses; a function that can
 // fail takes `error`, kErrorBytes long, and leaves a text there.
 // Threads: a file may be used by several at once, a cursor and a writer by one at a time.
-// Ownership: who opens closes. What a cursor returns is its own, and valid until its next call.
+// Ownership: who opens closes, who makes frees. What a cursor reads lies in the memory that it was
+// given, and stays until that is read into again.
 #pragma once
 
 #include <cstdint>
 
 namespace flux::parquet_plugin {
 
-constexpr uint32_t kVersion = 1;  // of this table
+constexpr uint32_t kVersion = 2;  // of this table
 constexpr uint32_t kErrorBytes = 1024;
 constexpr const char* kEntry = "flux_parquet_plugin";  // a function: const Api* ()
 
 struct File;
 struct Cursor;
+struct Memory;  // of the columns that one read returns
 struct Writer;
 
 // What the values of a column are.
@@ -47,8 +49,11 @@ using HashText = uint64_t (*)(const char* text, uint64_t size);
 struct Values {
   const uint64_t* keys;
   const float* numbers;
-  const uint32_t* ends;  // of each row: where its values end; null: each row has exactly one
+  // Row i has the values from begin[i] on, up to begin[i + 1]; null: value i alone.
+  const uint32_t* begin;
 };
+// Values behind the last of a column that may be read, too, whatever they are.
+constexpr uint32_t kSpareValues = 4;
 
 // A column of a file that is written: whole numbers (unsigned) or numbers; one in each row, or
 // lists.
@@ -74,8 +79,10 @@ struct Api {
   Cursor* (*start)(File* file, const Wanted* wanted, uint32_t count, uint64_t row, HashText hash,
                    char* error);
   // The next `rows` rows, which must be there: one Values for each wanted column. False: failed.
-  bool (*read)(Cursor* cursor, uint64_t rows, Values* out, char* error);
+  bool (*read)(Cursor* cursor, uint64_t rows, Memory* memory, Values* out, char* error);
   void (*end)(Cursor* cursor);
+  Memory* (*make_memory)();  // for any cursor; null: none is left
+  void (*free_memory)(Memory* memory);
 
   Writer* (*create)(const char* path, const NewColumn* columns, uint32_t count, char* error);
   bool (*write)(Writer* writer, uint64_t rows, const Values* values, char* error);

@@ -1,95 +1,292 @@
 #include "flux/data/parquet/row_block.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include <immintrin.h>
 
 #include "flux/base/hash.h"
 #include "flux/data/features/feature.h"
+#include "flux/data/parquet/turn_columns.h"
 
 namespace flux {
 namespace {
 
+using parquet_plugin::kSpareValues;
 using parquet_plugin::Values;
 
-constexpr uint32_t kTile = 64;  // rows whose keys stay in the first-level cache
+constexpr uint32_t kTile = 128;     // rows whose keys stay in the caches
+constexpr size_t kSlotsAtOnce = 8;  // whose lists are read side by side
+
+uint32_t begin_of(const Values& column, uint32_t row) {
+  return column.begin == nullptr ? row : column.begin[row];
+}
+uint32_t count_of(const Values& column, uint32_t row) {
+  return column.begin == nullptr ? 1 : column.begin[row + 1] - column.begin[row];
+}
 
 // One number in each of the rows from `from` to `to`, `missing` where there is none, every
 // `stride`-th place of `out`, where row 0 has the first.
 void spread(const Values& column, uint32_t from, uint32_t to, float missing, size_t stride,
             float* out) {
-  if (column.ends == nullptr) {
+  if (column.begin == nullptr) {
     for (uint32_t row = from; row < to; ++row) out[row * stride] = column.numbers[row];
     return;
   }
-  uint32_t begin = from == 0 ? 0 : column.ends[from - 1];
-  for (uint32_t row = from; row < to; begin = column.ends[row++])
-    out[row * stride] = column.ends[row] > begin ? column.numbers[begin] : missing;
-}
-
-uint32_t begin_of(const Values& column, uint32_t row) {
-  if (column.ends == nullptr) return row;
-  return row == 0 ? 0 : column.ends[row - 1];
-}
-uint32_t end_of(const Values& column, uint32_t row) {
-  return column.ends == nullptr ? row + 1 : column.ends[row];
-}
-
-// Room for `size` in all; never less than there is, which would be filled with zeros again.
-template <typename T>
-void make_room(size_t size, std::vector<T>* out) {
-  if (out->size() < size) out->resize(size);
-}
-
-// The keys of four slots, one each, in the rows from `from` to `to`: columns become rows of
-// `width`.
-void turn_four(const Values* const* slots, uint32_t from, uint32_t to, size_t width,
-               uint64_t* out) {
-  uint32_t row = from;
-  for (; row + 4 <= to; row += 4) {
-    __m256i column[4];
-    for (size_t s = 0; s < 4; ++s)
-      column[s] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(slots[s]->keys + row));
-    const __m256i even01 = _mm256_unpacklo_epi64(column[0], column[1]);
-    const __m256i odd01 = _mm256_unpackhi_epi64(column[0], column[1]);
-    const __m256i even23 = _mm256_unpacklo_epi64(column[2], column[3]);
-    const __m256i odd23 = _mm256_unpackhi_epi64(column[2], column[3]);
-    const __m256i turned[4] = {_mm256_permute2x128_si256(even01, even23, 0x20),
-                               _mm256_permute2x128_si256(odd01, odd23, 0x20),
-                               _mm256_permute2x128_si256(even01, even23, 0x31),
-                               _mm256_permute2x128_si256(odd01, odd23, 0x31)};
-    for (size_t r = 0; r < 4; ++r)
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + (row + r) * width), turned[r]);
-  }
-  for (; row < to; ++row)
-    for (size_t s = 0; s < 4; ++s) out[row * width + s] = slots[s]->keys[row];
-}
-
-void copy_keys(const Values& slot, uint64_t space, bool raw, uint32_t from, uint32_t to,
-               size_t slots, const uint32_t* begin, uint64_t* out) {
+  const auto otherwise = std::bit_cast<uint32_t>(missing);
   for (uint32_t row = from; row < to; ++row) {
-    uint64_t* at = out + begin[row * slots];
-    for (uint32_t i = begin_of(slot, row); i < end_of(slot, row); ++i)
-      *at++ = raw ? slot.keys[i] : hash_pair(space, slot.keys[i]);
+    const auto number = std::bit_cast<uint32_t>(column.numbers[column.begin[row]]);  // or a spare
+    const uint32_t mask = column.begin[row + 1] > column.begin[row] ? ~0U : 0U;
+    out[row * stride] = std::bit_cast<float>((number & mask) | (otherwise & ~mask));
   }
 }
 
-Status copy_values(const Values& keys, const Values* values, const std::string& path,
-                   uint64_t first, uint32_t rows, size_t slots, const uint32_t* begin, float* out) {
-  for (uint32_t row = 0; row < rows; ++row) {
-    float* at = out + begin[row * slots];
-    const uint32_t count = end_of(keys, row) - begin_of(keys, row);
-    if (values == nullptr) {
-      std::fill_n(at, count, 1.0F);
+// Whether no row has more than one value.
+bool at_most_one(const Values& column, uint32_t rows) {
+  uint32_t most = 0;
+  if (column.begin != nullptr)
+    for (uint32_t row = 0; row < rows; ++row)
+      most = std::max(most, column.begin[row + 1] - column.begin[row]);
+  return most <= 1;
+}
+
+// The same column from row `row` on.
+Values from_row(const Values& column, uint32_t row) {
+  if (column.begin != nullptr) return {column.keys, column.numbers, column.begin + row};
+  return {column.keys == nullptr ? nullptr : column.keys + row,
+          column.numbers == nullptr ? nullptr : column.numbers + row, nullptr};
+}
+
+class RowFiller {
+ public:
+  RowFiller(const RowLayout& layout, const Values* columns, const RowRange& range, Batch* out)
+      : reading_(layout.reading), map_(layout.map), range_(range), rows_(range.rows), out_(out) {
+    for (size_t i = 0; i < map_.wanted.size(); ++i)
+      columns_.push_back(from_row(columns[i], range.from));
+    for (const uint32_t slot : map_.slots) slots_.push_back(&columns_[slot]);
+    out->size = rows_;
+    out->slots = static_cast<uint32_t>(slots_.size());
+    out->dense = static_cast<uint32_t>(map_.dense.size());
+  }
+
+  void fill_numbers();
+  void fill_groups();
+  void fill_keys();
+  Status fill_values();
+
+ private:
+  void fill_dense(uint32_t from, uint32_t to);
+  void fill_one_key_each();
+  void turn_one_key_each(uint32_t from, uint32_t to);
+  void count_keys();
+  void copy_those_there();
+  void copy_side_by_side();
+  void copy_slot_by_slot();
+  // Values of a slot as keys: themselves, or their hashes in `hashed`.
+  const uint64_t* as_keys(size_t slot, const uint64_t* values, size_t count,
+                          uint64_t* hashed) const {
+    if (reading_.raw_keys) return values;
+    for (size_t i = 0; i < count; ++i) hashed[i] = hash_pair(reading_.spaces[slot], values[i]);
+    return hashed;
+  }
+  uint64_t key(size_t slot, uint64_t value) const {
+    return reading_.raw_keys ? value : hash_pair(reading_.spaces[slot], value);
+  }
+
+  const RowReading& reading_;
+  const ColumnMap& map_;
+  const RowRange& range_;
+  const uint32_t rows_;
+  Batch* const out_;
+  std::vector<Values> columns_;
+  std::vector<const Values*> slots_;  // of columns_
+};
+
+void RowFiller::fill_numbers() {
+  out_->labels.resize(map_.labels.size() * rows_);
+  out_->weights.resize(reading_.weights ? rows_ : 0);
+  out_->dense_values.resize(map_.dense.size() * rows_);
+  for (size_t i = 0; i < map_.labels.size(); ++i)
+    spread(columns_[map_.labels[i]], 0, rows_, std::numeric_limits<float>::quiet_NaN(), 1,
+           out_->labels.data() + i * rows_);
+  if (reading_.weights) spread(columns_[map_.weight], 0, rows_, 1, 1, out_->weights.data());
+  for (uint32_t from = 0; from < rows_; from += kTile)
+    fill_dense(from, std::min(rows_, from + kTile));
+}
+
+void RowFiller::fill_dense(uint32_t from, uint32_t to) {
+  const size_t width = map_.dense.size();
+  const auto column = [&](size_t i) -> const Values& { return columns_[map_.dense[i]]; };
+  for (size_t i = 0; i < width;) {
+    const float* four[4] = {};
+    size_t whole = 0;  // columns from here on that have a number in each row
+    for (; whole < 4 && i + whole < width && column(i + whole).begin == nullptr; ++whole)
+      four[whole] = column(i + whole).numbers;
+    float* const out = out_->dense_values.data() + i;
+    if (whole == 4)
+      turn_four(four, from, to, width, out);
+    else
+      spread(column(i), from, to, 0, width, out);
+    i += whole == 4 ? 4 : 1;
+  }
+}
+
+void RowFiller::fill_groups() {
+  const bool any = reading_.group_column || reading_.group_slot >= 0;
+  out_->groups.assign(any ? rows_ : 0, 0);
+  if (!any) return;
+  const Values& column = reading_.group_column ? columns_[map_.group]
+                                               : *slots_[static_cast<size_t>(reading_.group_slot)];
+  for (uint32_t row = 0; row < rows_; ++row) {
+    if (count_of(column, row) == 0) continue;
+    const uint64_t key = column.keys[begin_of(column, row)];
+    out_->groups[row] = reading_.group_column ? key : mix64(key) | 1;
+  }
+}
+
+void RowFiller::fill_keys() {
+  const bool one_each = std::all_of(slots_.begin(), slots_.end(),
+                                    [](const Values* slot) { return slot->begin == nullptr; });
+  if (one_each) return fill_one_key_each();
+  count_keys();
+  if (std::all_of(slots_.begin(), slots_.end(),
+                  [&](const Values* slot) { return at_most_one(*slot, rows_); }))
+    copy_those_there();
+  else if (slots_.size() <= kSlotsAtOnce)
+    copy_side_by_side();
+  else
+    copy_slot_by_slot();
+}
+
+void RowFiller::fill_one_key_each() {
+  out_->keys.resize(rows_ * slots_.size());
+  // With values of keys each key has its place in `begin`, also where all slots have one.
+  out_->begin.resize(reading_.values ? out_->keys.size() + 1 : 0);
+  std::iota(out_->begin.begin(), out_->begin.end(), 0U);
+  for (uint32_t from = 0; from < rows_; from += kTile)
+    turn_one_key_each(from, std::min(rows_, from + kTile));
+}
+
+void RowFiller::turn_one_key_each(uint32_t from, uint32_t to) {
+  const size_t width = slots_.size(), rows = to - from;
+  uint64_t hashed[4][kTile];
+  const uint64_t* four[4];
+  for (size_t first = 0; first < width; first += 4) {
+    const size_t columns = std::min<size_t>(4, width - first);
+    for (size_t c = 0; c < columns; ++c)
+      four[c] = as_keys(first + c, slots_[first + c]->keys + from, rows, hashed[c]);
+    uint64_t* const out = out_->keys.data() + from * width + first;
+    if (columns == 4) {
+      turn_four(four, 0, rows, width, out);
       continue;
     }
-    const uint32_t from = begin_of(*values, row), given = end_of(*values, row) - from;
-    if (given != count)
-      return invalid("{}: record {}: {} keys of a slot, but {} values of them", path,
-                     first + row + 1, count, given);
-    std::copy_n(values->numbers + from, count, at);
+    for (size_t c = 0; c < columns; ++c)
+      for (size_t row = 0; row < rows; ++row) out[row * width + c] = four[c][row];
+  }
+}
+
+// Room for all keys, and for some more that are copied and do not count.
+void RowFiller::count_keys() {
+  size_t keys = 0;
+  for (const Values* slot : slots_) keys += begin_of(*slot, rows_) - begin_of(*slot, 0);
+  out_->keys.resize(keys + kSpareValues);
+  out_->begin.resize(rows_ * slots_.size() + 1);
+  out_->begin.back() = static_cast<uint32_t>(keys);
+}
+
+// Keys that are there and such that are not become rows, of which then the latter are left out:
+// that way nothing is guessed at.
+void RowFiller::copy_those_there() {
+  const size_t width = slots_.size();
+  std::vector<uint64_t> some(kTile * width);
+  uint64_t hashed[kTile + 1];
+  uint64_t* const keys = out_->keys.data();
+  uint32_t at = 0;
+  for (uint32_t from = 0; from < rows_; from += kTile) {
+    const uint32_t rows = std::min(rows_ - from, kTile);
+    uint32_t* const begin = out_->begin.data() + from * width;  // how many, at first
+    for (size_t s = 0; s < width; ++s) {
+      const Values slot = from_row(*slots_[s], from);
+      const uint32_t first = begin_of(slot, 0);
+      const uint64_t* const of =
+          as_keys(s, slot.keys + first, begin_of(slot, rows) - first + 1, hashed);
+      for (uint32_t row = 0; row < rows; ++row) {
+        some[row * width + s] = of[begin_of(slot, row) - first];
+        begin[row * width + s] = count_of(slot, row);
+      }
+    }
+    for (size_t i = 0; i < rows * width; ++i) {
+      keys[at] = some[i];
+      at += std::exchange(begin[i], at);
+    }
+  }
+  out_->keys.resize(at);
+}
+
+// Row after row, four keys at a time: what is copied too much is written over by what follows.
+void RowFiller::copy_side_by_side() {
+  uint64_t* to = out_->keys.data();
+  uint32_t* begin = out_->begin.data();
+  for (uint32_t row = 0; row < rows_; ++row)
+    for (size_t s = 0; s < slots_.size(); ++s) {
+      const uint64_t* from = slots_[s]->keys + begin_of(*slots_[s], row);
+      const uint32_t count = count_of(*slots_[s], row);
+      *begin++ = static_cast<uint32_t>(to - out_->keys.data());
+      if (reading_.raw_keys) {
+        uint32_t i = 0;
+        do {
+          _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                              _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
+          i += 4;
+        } while (i < count);
+      } else {
+        for (uint32_t i = 0; i < count; ++i) to[i] = hash_pair(reading_.spaces[s], from[i]);
+      }
+      to += count;
+    }
+  out_->keys.resize(out_->begin.back());
+}
+
+// Some rows of a slot after the other: so many columns side by side would not stay in the cache.
+void RowFiller::copy_slot_by_slot() {
+  const size_t width = slots_.size();
+  uint32_t* begin = out_->begin.data();
+  uint32_t keys = 0;
+  for (uint32_t row = 0; row < rows_; ++row)
+    for (const Values* slot : slots_) {
+      *begin++ = keys;
+      keys += count_of(*slot, row);
+    }
+  out_->keys.resize(keys);
+  for (uint32_t from = 0; from < rows_; from += kTile)
+    for (size_t s = 0; s < width; ++s)
+      for (uint32_t row = from; row < std::min(rows_, from + kTile); ++row) {
+        const uint64_t* of = slots_[s]->keys + begin_of(*slots_[s], row);
+        uint64_t* to = out_->keys.data() + out_->begin[row * width + s];
+        for (uint32_t i = 0; i < count_of(*slots_[s], row); ++i) to[i] = key(s, of[i]);
+      }
+}
+
+Status RowFiller::fill_values() {
+  out_->values.resize(reading_.values ? out_->keys.size() : 0);
+  if (!reading_.values) return Status::ok();
+  for (size_t s = 0; s < slots_.size(); ++s) {
+    const Values* values = map_.values[s] == ColumnMap::kNone ? nullptr : &columns_[map_.values[s]];
+    for (uint32_t row = 0; row < rows_; ++row) {
+      float* to = out_->values.data() + out_->begin[row * slots_.size() + s];
+      const uint32_t count = count_of(*slots_[s], row);
+      if (values == nullptr) {
+        std::fill_n(to, count, 1.0F);
+        continue;
+      }
+      if (count_of(*values, row) != count)
+        return invalid("{}: record {}: {} keys of a slot, but {} values of them", range_.path,
+                       range_.number + row + 1, count, count_of(*values, row));
+      std::copy_n(values->numbers + begin_of(*values, row), count, to);
+    }
   }
   return Status::ok();
 }
@@ -105,129 +302,13 @@ RowReading::RowReading(const DataOptions& options)
   }
 }
 
-RowFiller::RowFiller(const RowReading& reading, const ColumnMap& map, uint32_t rows, Batch* out)
-    : reading_(reading), map_(map), out_(out), slots_(map.slots.size()) {
-  out->size = rows;
-  out->slots = static_cast<uint32_t>(map.slots.size());
-  out->dense = static_cast<uint32_t>(map.dense.size());
-  out->labels.resize(map.labels.size() * rows);
-  out->weights.resize(reading.weights ? rows : 0);
-  out->dense_values.resize(map.dense.size() * rows);
-  out->groups.assign(reading.group_column || reading.group_slot >= 0 ? rows : 0, 0);
-  make_room(size_t{rows} * out->slots, &out->keys);
-  // With values of keys each key has its place in `begin`, also where all slots have one.
-  if (reading.values) begin_counting();
-}
-
-void RowFiller::add_numbers(const Values* columns, uint32_t rows) {
-  for (size_t i = 0; i < map_.labels.size(); ++i)
-    spread(columns[map_.labels[i]], 0, rows, std::numeric_limits<float>::quiet_NaN(), 1,
-           out_->labels.data() + i * out_->size + at_);
-  if (reading_.weights) spread(columns[map_.weight], 0, rows, 1, 1, out_->weights.data() + at_);
-  const size_t dense = map_.dense.size();
-  for (uint32_t from = 0; from < rows; from += kTile)
-    for (size_t i = 0; i < dense; ++i)
-      spread(columns[map_.dense[i]], from, std::min(rows, from + kTile), 0, dense,
-             out_->dense_values.data() + at_ * dense + i);
-}
-
-void RowFiller::add_groups(const Values* columns, uint32_t rows) {
-  if (out_->groups.empty()) return;
-  const Values& column = reading_.group_column
-                             ? columns[map_.group]
-                             : columns[map_.slots[static_cast<size_t>(reading_.group_slot)]];
-  for (uint32_t row = 0; row < rows; ++row) {
-    if (end_of(column, row) == begin_of(column, row)) continue;
-    const uint64_t key = column.keys[begin_of(column, row)];
-    out_->groups[at_ + row] = reading_.group_column ? key : mix64(key) | 1;
-  }
-}
-
-// Every slot has one key in each of the rows.
-void RowFiller::add_one_key_each(uint32_t rows) {
-  const size_t width = slots_.size();
-  make_room(keys_ + rows * width, &out_->keys);
-  uint64_t* const first = out_->keys.data() + keys_;
-  for (uint32_t from = 0; from < rows; from += kTile) {
-    const uint32_t to = std::min(rows, from + kTile);
-    size_t s = 0;
-    if (reading_.raw_keys)
-      for (; s + 4 <= width; s += 4) turn_four(slots_.data() + s, from, to, width, first + s);
-    for (; s < width; ++s) {
-      const uint64_t* keys = slots_[s]->keys;
-      uint64_t* at = first + s;
-      const uint64_t space = reading_.spaces[s];
-      if (reading_.raw_keys)
-        for (uint32_t row = from; row < to; ++row) at[row * width] = keys[row];
-      else
-        for (uint32_t row = from; row < to; ++row) at[row * width] = hash_pair(space, keys[row]);
-    }
-  }
-  if (counted_) {
-    const auto begin = out_->begin.begin() + static_cast<ptrdiff_t>(at_ * width);
-    std::iota(begin, begin + static_cast<ptrdiff_t>(rows * width), keys_);
-  }
-  keys_ += static_cast<uint32_t>(rows * width);
-}
-
-void RowFiller::add_any_keys(uint32_t rows) {
-  begin_counting();
-  const size_t width = slots_.size();
-  uint32_t* const begin = out_->begin.data() + at_ * width;
-  uint32_t* to = begin;
-  for (uint32_t row = 0; row < rows; ++row)
-    for (const Values* slot : slots_) {
-      *to++ = keys_;
-      keys_ += end_of(*slot, row) - begin_of(*slot, row);
-    }
-  make_room(keys_, &out_->keys);
-  for (uint32_t from = 0; from < rows; from += kTile)
-    for (size_t s = 0; s < width; ++s)
-      copy_keys(*slots_[s], reading_.spaces[s], reading_.raw_keys, from,
-                std::min(rows, from + kTile), width, begin + s, out_->keys.data());
-}
-
-// From here on `begin` is filled; the rows so far have one key in each slot.
-void RowFiller::begin_counting() {
-  if (counted_) return;
-  counted_ = true;
-  out_->begin.resize(size_t{out_->size} * slots_.size() + 1);
-  std::iota(out_->begin.begin(), out_->begin.begin() + keys_, 0);
-}
-
-Status RowFiller::add_values(const Values* columns, const std::string& path, uint64_t first,
-                             uint32_t rows) {
-  make_room(keys_, &out_->values);
-  for (size_t s = 0; s < slots_.size(); ++s) {
-    const Values* values = map_.values[s] == ColumnMap::kNone ? nullptr : columns + map_.values[s];
-    FLUX_RETURN_IF_ERROR(copy_values(*slots_[s], values, path, first, rows, slots_.size(),
-                                     out_->begin.data() + at_ * slots_.size() + s,
-                                     out_->values.data()));
-  }
-  return Status::ok();
-}
-
-Status RowFiller::add(const Values* columns, const std::string& path, uint64_t first,
-                      uint32_t rows) {
-  add_numbers(columns, rows);
-  add_groups(columns, rows);
-  for (size_t s = 0; s < slots_.size(); ++s) slots_[s] = columns + map_.slots[s];
-  if (std::all_of(slots_.begin(), slots_.end(), [](auto* slot) { return slot->ends == nullptr; }))
-    add_one_key_each(rows);
-  else
-    add_any_keys(rows);
-  if (reading_.values) FLUX_RETURN_IF_ERROR(add_values(columns, path, first, rows));
-  at_ += rows;
-  return Status::ok();
-}
-
-void RowFiller::finish() {
-  out_->keys.resize(keys_);
-  out_->values.resize(reading_.values ? keys_ : 0);
-  if (counted_)
-    out_->begin.back() = keys_;
-  else
-    out_->begin.clear();
+Status fill_rows(const RowLayout& layout, const Values* columns, const RowRange& range,
+                 Batch* out) {
+  RowFiller filler(layout, columns, range, out);
+  filler.fill_numbers();
+  filler.fill_groups();
+  filler.fill_keys();
+  return filler.fill_values();
 }
 
 }  // namespace flux

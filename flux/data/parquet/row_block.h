@@ -1,9 +1,10 @@
-// RowFiller: rows of a Parquet file as one Batch, in the order of the file, from the columns of a
-// cursor, some rows after the other so that the columns of those are in the cache still.
+// Rows of a Parquet file as one Batch, in the order of the file, from the columns that a cursor
+// read.
 //
 // A missing label is NaN, a missing weight 1, a missing number 0; a slot without a value has no
-// key. `begin` of the batch is empty when each slot of each row has one key.
-// Threads: one. Failure: kInvalid with path and record when a slot has not as many values as keys.
+// key. `begin` of the batch is empty when all slots are columns with one key in each row, and no
+// key has a value. Pure functions. Failure: kInvalid with path and record when a slot has not as
+// many values as keys.
 #pragma once
 
 #include <string>
@@ -25,31 +26,22 @@ struct RowReading {
   bool group_column = false;
 };
 
-class RowFiller {
- public:
-  // `rows`: all that will be added. The memory of `out` is used again.
-  RowFiller(const RowReading& reading, const ColumnMap& map, uint32_t rows, Batch* out);
-  // The next `rows` rows. `first`: number of the first one in the file, from 0, for messages.
-  Status add(const parquet_plugin::Values* columns, const std::string& path, uint64_t first,
-             uint32_t rows);
-  // After the last rows.
-  void finish();
-
- private:
-  using Values = parquet_plugin::Values;
-  void add_numbers(const Values* columns, uint32_t rows);
-  void add_groups(const Values* columns, uint32_t rows);
-  void add_one_key_each(uint32_t rows);
-  void add_any_keys(uint32_t rows);
-  void begin_counting();
-  Status add_values(const Values* columns, const std::string& path, uint64_t first, uint32_t rows);
-
-  const RowReading& reading_;
-  const ColumnMap& map_;
-  Batch* const out_;
-  std::vector<const Values*> slots_;  // of the rows that are being added
-  bool counted_ = false;              // `begin` is filled: some slot had not one key
-  uint32_t at_ = 0, keys_ = 0;        // rows and keys so far
+// The same of one file.
+struct RowLayout {
+  RowReading reading;
+  ColumnMap map;
 };
+
+// Some rows of columns.
+struct RowRange {
+  uint32_t from, rows;
+  // For messages: that at `from` is record `number` (from 0) of the file.
+  const std::string& path;
+  uint64_t number;
+};
+
+// `columns`: one for each that the map wants. The memory of `out` is used again.
+Status fill_rows(const RowLayout& layout, const parquet_plugin::Values* columns,
+                 const RowRange& range, Batch* out);
 
 }  // namespace flux

@@ -32,7 +32,7 @@ ParquetWriter::ParquetWriter(std::string path, RecordSchema schema, const parque
 }
 
 void ParquetWriter::add_column(const std::string& name, As as, bool many) {
-  columns_.push_back({name, as, many, {}, {}, {}});
+  columns_.push_back({name, as, many, {}, {}, {0}});
 }
 
 Result<std::unique_ptr<ParquetWriter>> ParquetWriter::create(const std::string& path,
@@ -86,12 +86,12 @@ void ParquetWriter::add_keys(const Batch& batch) {
       const size_t to = batch.begin.empty() ? place + 1 : batch.begin[place + 1];
       Column& keys = columns_[first + s * per_slot];
       for (size_t k = from; k < to; ++k) keys.keys.push_back(batch.keys[k]);
-      keys.ends.push_back(static_cast<uint32_t>(keys.keys.size()));
+      keys.begin.push_back(static_cast<uint32_t>(keys.keys.size()));
       if (!schema_.values) continue;
       Column& values = columns_[first + s * per_slot + 1];
       for (size_t k = from; k < to; ++k)
         values.numbers.push_back(batch.values.empty() ? 1.0F : batch.values[k]);
-      values.ends.push_back(static_cast<uint32_t>(values.numbers.size()));
+      values.begin.push_back(static_cast<uint32_t>(values.numbers.size()));
     }
 }
 
@@ -107,14 +107,14 @@ Status ParquetWriter::flush() {
   std::vector<parquet_plugin::Values> values;
   for (const Column& column : columns_)
     values.push_back(
-        {column.keys.data(), column.numbers.data(), column.many ? column.ends.data() : nullptr});
+        {column.keys.data(), column.numbers.data(), column.many ? column.begin.data() : nullptr});
   char reason[kErrorBytes] = {};
   if (!api_->write(handle_, rows_, values.data(), reason))
     return error(Code::kIo, "{}: cannot be written: {}", temporary_, reason);
   for (Column& column : columns_) {
     column.keys.clear();
     column.numbers.clear();
-    column.ends.clear();
+    column.begin.resize(1);
   }
   rows_ = 0;
   return Status::ok();

@@ -38,7 +38,7 @@ class ParquetWriter {
     bool many;
     std::vector<uint64_t> keys;
     std::vector<float> numbers;
-    std::vector<uint32_t> ends;
+    std::vector<uint32_t> begin;  // of each row's values, and the end of the last
   };
   ParquetWriter(std::string path, RecordSchema schema, const parquet_plugin::Api* api);
   void add_column(const std::string& name, parquet_plugin::As as, bool many);
