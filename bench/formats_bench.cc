@@ -178,7 +178,8 @@ void run(uint64_t examples, const std::string& directory, const std::string& onl
   std::filesystem::remove(criteo);
   const std::string sequence = directory + "/formats_bench.txt";
   must(generate_feasign({"sequence", examples, 1, 7}, sequence, 1, {}));
-  const DataOptions guessed = must(guess_data_options(sequence));
+  std::string note;
+  const DataOptions guessed = must(guess_data_options(sequence, &note));
   if (only.empty() || only == "feasign") report("short keys", sequence, guessed, examples, &json);
   run_set("sequence", sequence, guessed, only, &json);
   run_libsvm("sequence", sequence, guessed, only, &json);

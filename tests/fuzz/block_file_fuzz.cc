@@ -81,7 +81,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
   mend(&bytes);
   const flux::MemoryFile memory(bytes.data(), bytes.size());
-  auto options = flux::guess_data_options(memory.path());
+  std::string note;
+  auto options = flux::guess_data_options(memory.path(), &note);
   if (!options.is_ok() || options.value().format != "blocks") return 0;
   options.value().batch_size = 3;
   const std::string path = memory.path();

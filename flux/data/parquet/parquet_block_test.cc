@@ -15,6 +15,7 @@ DataOptions options() {
   out.dense_transform = "none";
   out.dense = {"age", "price"};
   out.slots = {{"user", ""}, {"tags", "", false, true}};
+  out.unit_labels = {0};
   return out;
 }
 
@@ -34,7 +35,8 @@ Batch three_rows() {
 // What reading the last two rows, the second of them first, says.
 std::string said(const Batch& rows) {
   const ParquetBlock block(std::make_shared<const ParquetReading>(options()), "a.parquet",
-                           std::make_shared<const Batch>(rows), {0, 0, 3, 0, 3}, 2, {2, 1, 0});
+                           {nullptr, nullptr, std::make_shared<const Batch>(rows)}, {0, 0, 3, 0, 3},
+                           2, {2, 1, 0});
   Batch out;
   return block.read_batch(0, &out).message();
 }
@@ -55,6 +57,10 @@ TEST(ParquetBlock, NumbersThatAreNoneAreNamedByRecordAndColumn) {
   EXPECT_EQ(said(rows),
             "a.parquet: record 2: a value of slot 'tags' is infinite or too large for a float (at "
             "most 3.4e38); it must be a number");
+  rows = three_rows();
+  rows.labels[1] = 3;
+  EXPECT_NE(said(rows).find("a.parquet: record 2: label 'label' is 3, but its loss needs"),
+            std::string::npos);
 }
 
 }  // namespace
