@@ -176,7 +176,7 @@ TEST(Sentences, AChangeFarBehindInAVocabularyIsSeen) {
   ASSERT_TRUE(cut.is_ok()) << cut.status().message();
   words[words.size() - 2] = '2';
   folder.write("v.txt", words);
-  EXPECT_EQ(Dataset::open(cut.value(), options).status().code(), Code::kStale);
+  EXPECT_EQ(Dataset::open(cut.value(), options).status().code(), Code::kInvalid);
 }
 
 TEST(Sentences, AnOpenPassKeepsItsVocabulary) {

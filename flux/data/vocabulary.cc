@@ -159,8 +159,6 @@ class VocabularyReader {
   Status end_line() {
     std::string_view line = line_;
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (number_ == 1 && line.starts_with("\xef\xbb\xbf"))
-      return invalid("{}:1:1: a byte order mark before the first word; save it without one", path_);
     const VocabularyLine one = read_line(line);
     if (one.column != 0) return invalid("{}:{}:{}: {}", path_, number_, one.column, one.what);
     if (!seen_.insert(word_key(one.word)).second)

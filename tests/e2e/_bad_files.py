@@ -11,7 +11,6 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import islice
 from pathlib import Path
 
 from _bad_formats import ALL as OTHER_FORMATS
@@ -85,7 +84,6 @@ FEASIGN = Format(
 
 FORMATS = [CRITEO, FEASIGN, *OTHER_FORMATS]
 BOM = b"\xef\xbb\xbf"
-READ_APART = [CRITEO, CSV, VOCABULARY]  # a parser of blocks, a header, no blocks at all
 
 
 def to_bytes(lines: list[str], end: str = "\n") -> bytes:
@@ -276,22 +274,6 @@ def all_text_cases() -> Iterator[BadFile]:
             yield from mistake
         yield from of_lines(fmt)
         yield from of_files(fmt)
-    yield from of_all_pipes()
-
-
-def some_text_cases() -> Iterator[BadFile]:
-    """Every mistake in one packing, by turns; every damage of a whole file in those formats that
-    read a file in a way of their own, and by turns in one of the others.
-    """
-    alike = [fmt for fmt in FORMATS if fmt not in READ_APART]
-    for fmt in FORMATS:
-        for turn, mistake in enumerate(of_mistakes(fmt)):
-            yield mistake[turn % len(mistake)]
-        yield from of_lines(fmt)
-    for fmt in READ_APART:
-        yield from of_files(fmt)
-    for turn, fmt in enumerate(alike):
-        yield from islice(of_files(fmt), turn, None, len(alike))
     yield from of_all_pipes()
 
 
