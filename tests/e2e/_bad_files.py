@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from _bad_formats import ALL as OTHER_FORMATS
-from _bad_formats import CSV, SENTENCES, VOCABULARY
+from _bad_formats import SENTENCES
 from _bad_types import BAD_LINE, LINES, BadFile, Format, Mistake
 
 
