@@ -345,8 +345,8 @@ void JobMaster::State::take_evaluation(const EvalReport& report) {
   if (report.id.batch >= test_->batches_in(block)) return;
   uint32_t& reported = test_reported_[block];
   if ((reported >> report.id.batch) & 1) return;  // by two workers, or twice by one
-  if (!metrics_->add_encoded(report.scored).is_ok())
-    return;  // nonsense from the wire: the batch is evaluated again
+  if (const Status added = metrics_->add_encoded(report.scored); !added.is_ok())
+    return test_failed(added);  // whoever evaluates it would say the same
   reported |= 1U << report.id.batch;
   test_queue_->batch_applied(report.id, now());
 }

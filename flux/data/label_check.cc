@@ -14,6 +14,18 @@ std::string WrongLabel::text(const std::vector<std::string>& labels) const {
                      labels[label], value, advice);
 }
 
+std::string WrongWeight::text() const {
+  return fmt::format("weight {} is larger than {}, the most that an example may have", value,
+                     kExampleWeightMax);
+}
+
+std::optional<WrongWeight> find_wrong_weight(const Batch& batch) {
+  const auto at = std::find_if(batch.weights.begin(), batch.weights.end(),
+                               [](float weight) { return !(weight <= kExampleWeightMax); });
+  if (at == batch.weights.end()) return std::nullopt;
+  return WrongWeight{static_cast<uint32_t>(at - batch.weights.begin()), *at};
+}
+
 std::optional<WrongLabel> find_wrong_label(const Batch& batch,
                                            const std::vector<uint32_t>& unit_labels) {
   for (const uint32_t label : unit_labels) {

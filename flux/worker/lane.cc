@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "flux/base/hash.h"
+#include "flux/worker/batch_noise.h"
 #include "flux/worker/key_groups.h"
 #include "flux/worker/scored.h"
 
@@ -245,7 +245,7 @@ void Lane::fill_input(BatchWork* work) {
   input_.begin = work->batch.begin.empty() ? nullptr : work->batch.begin.data();
   input_.values = work->batch.values.empty() ? nullptr : work->batch.values.data();
   input_.weights = work->batch.weights.empty() ? nullptr : work->batch.weights.data();
-  input_.noise = noise_of(work->item.id);
+  input_.noise = batch_noise(work->item.id);
   input_.tables.clear();
   gradients_.parameters = work->dense_gradient.data();
   gradients_.tables.clear();
@@ -256,12 +256,6 @@ void Lane::fill_input(BatchWork* work) {
     gradients_.tables.push_back(work->row_gradients[t].data());
   }
   if (of.newest_dense) of.net->set_parameters(of.newest_dense->data());
-}
-
-uint64_t Lane::noise_of(const BatchId& id) {
-  const uint64_t block = hash_pair(hash_pair(id.block.pass, id.block.phase),
-                                   hash_pair(id.block.epoch, id.block.block));
-  return hash_pair(block, id.batch);
 }
 
 Computed Lane::computed(const BatchWork& work, double loss) {

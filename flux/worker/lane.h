@@ -109,8 +109,6 @@ class Lane {
   void pulled(const BatchWorkPtr& work, const Status& status);
   bool dense_is_here(const BatchWork& front);
   void fill_input(BatchWork* work);
-  // The same whenever and wherever the batch is trained.
-  static uint64_t noise_of(const BatchId& id);
   Computed computed(const BatchWork& work, double loss);
   bool train(const BatchWorkPtr& work);
   void note_progress(const BatchWork& work, double loss);

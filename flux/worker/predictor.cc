@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "flux/base/buffer.h"
+#include "flux/data/label_check.h"
+#include "flux/worker/batch_noise.h"
 #include "flux/worker/batch_work.h"
 #include "flux/worker/key_groups.h"
 #include "flux/worker/model_layout.h"
@@ -13,6 +15,8 @@
 
 namespace flux {
 namespace {
+
+static_assert(kExampleWeightMax <= kWeightMax, "what data may have, metrics can add up");
 
 MetricOptions metric_options(const std::vector<SliceSlot>& slices) {
   MetricOptions options;
@@ -44,7 +48,7 @@ class Lane {
     return Status::ok();
   }
 
-  Status run(const BlockReader& reader, uint32_t batch, float* predictions) {
+  Status run(const BlockReader& reader, uint32_t block, uint32_t batch, float* predictions) {
     Batch& read = work_.batch;
     FLUX_RETURN_IF_ERROR(reader.read_batch(batch, &read));
     find_key_groups(read, options_.slot_groups, &work_.groups);
@@ -61,6 +65,8 @@ class Lane {
     input.begin = read.begin.empty() ? nullptr : read.begin.data();
     input.values = read.values.empty() ? nullptr : read.values.data();
     input.weights = read.weights.empty() ? nullptr : read.weights.data();
+    input.noise =
+        batch_noise({{0, kTestPhase, 0, block}, static_cast<uint8_t>(batch), kBlockBatches});
     const double loss = net_->predict(input, by_head_.data());
     const size_t heads = net_->graph().heads().size();
     for (size_t h = 0; h < heads; ++h)
@@ -121,7 +127,7 @@ Result<MetricReport> Predictor::run(const PredictorOptions& options, ServerPort*
       threads.emplace_back([&, t] {
         for (uint32_t j; results[t].is_ok() && (j = next.fetch_add(1)) < geometry.batches_in(b);)
           results[t] =
-              lanes[t]->run(*reader, j, predictions.data() + heads * j * geometry.batch_size);
+              lanes[t]->run(*reader, b, j, predictions.data() + heads * j * geometry.batch_size);
       });
     for (std::thread& thread : threads) thread.join();
     for (const Status& result : results) FLUX_RETURN_IF_ERROR(result);

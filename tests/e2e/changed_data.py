@@ -135,6 +135,14 @@ class Labels(Case):
         told = (self.folder / "out/bad_records/pass-00000.tsv").read_text()
         self.assertIn("a.txt:1001:1: label 'label' is 3", told)
 
+    def test_a_weight_that_is_too_large(self) -> None:
+        (self.folder / "a.txt").write_text("1 w=2 user:7\n0 user:8\n" * 100)
+        (self.folder / "t.txt").write_text("1 w=2 user:7\n0 w=1048577 user:8\n")
+        sets = ("--set", "data.weights=true", "--set", "data.test=t.txt")
+        for more in ((), CLUSTER):
+            done = self.flux("run", "job.yaml", "--fresh", *sets, *more, code=2)
+            self.assertIn("t.txt:2:1: weight 1048577 is larger than 1048576", done.err)
+
     def test_in_block_files(self) -> None:
         (self.folder / "a.txt").write_text("".join([*LINES[:1000], "3 user:1\n"]))
         self.flux("data", "convert", "a.txt", "--out", "a.blocks")

@@ -40,6 +40,18 @@ class DataLooks(Case):
         self.assertEqual(self.flux("data", "head", "a.vw").out,
                          "1 tags:red:1 tags:green:2\n0 tags:blue:1\n")
 
+    def test_one_odd_number_does_not_make_a_slot_a_dense_feature(self) -> None:
+        self.write("a.txt", "".join([*LINES * 10, "1 user:0.5 price:0.5\n"]))
+        done = self.flux("data", "validate", "a.txt", code=2)
+        self.assertIn("a.txt:501:8: key '0.5' of slot 'user'", done.err)
+
+    def test_what_lines_hold_is_kept_or_refused(self) -> None:
+        self.write("a.txt", "1 sid=7 user:3\n0 sid=8 user:4\n")
+        self.flux("data", "convert", "a.txt", "--to", "csv", "--out", "a.csv")
+        self.assertEqual((self.folder / "a.csv").read_text().split("\n")[0], "label,sid,user")
+        self.assert_refused(self.flux("data", "convert", "a.txt", "--to", "vw", "--out", "a.vw",
+                                      code=None), "cannot hold groups")
+
     def test_several_labels_of_csv(self) -> None:
         self.write("a.csv", "label_click,label_buy,user\n1,0,17\n0,1,4\n")
         self.assertEqual(self.flux("data", "head", "a.csv").out, "1,0 user:17\n0,1 user:4\n")

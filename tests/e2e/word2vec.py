@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import unittest
 from pathlib import Path
@@ -73,6 +74,20 @@ class Word2vec(Case):
         deterministic = ("--set", "deterministic=true")
         first = self.run_model("out/1", *deterministic).read_text()
         self.assertEqual(first, self.run_model("out/2", *deterministic).read_text())
+
+    def test_a_model_has_one_loss_whoever_evaluates_it(self) -> None:
+        self.make_corpus(1000)
+        self.assertIn("the job is right", self.flux("run", JOB, "--smoke", "3").out)
+        same = ("--set", "output=out", "--set", "epochs=1", "--set", "deterministic=true",
+                "--set", f"data.test={FOLDER}/train.txt")
+        evaluated = []
+        for fresh in (["--fresh"], []):
+            self.flux("run", JOB, *same, *fresh)
+            evaluated.append(self.summary("out")["test"])
+        evaluated.append(json.loads(self.flux("eval", JOB, *same, "--json").out))
+        self.assertGreater(evaluated[0]["loss"], 0)
+        for other in evaluated[1:]:
+            self.assertAlmostEqual(other["loss"], evaluated[0]["loss"], delta=1e-9)
 
     def test_what_is_wrong_is_said(self) -> None:
         folder = self.folder / FOLDER

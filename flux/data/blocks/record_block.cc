@@ -251,6 +251,9 @@ Status RecordBlock::read_batch(uint32_t batch, Batch* out) const {
   if (const auto wrong = find_wrong_label(*out, reading_->unit_labels))
     return invalid("{}: record {}: {}", reading_->file->path(),
                    number_in_file(records[wrong->example]) + 1, wrong->text(reading_->labels));
+  if (const auto wrong = find_wrong_weight(*out))
+    return invalid("{}: record {}: {}", reading_->file->path(),
+                   number_in_file(records[wrong->example]) + 1, wrong->text());
   if (reading_->one_key)
     if (const auto wrong = take_one_key_each(out))
       return invalid("{}: record {}: {}", reading_->file->path(),

@@ -185,6 +185,9 @@ Status ParquetBlock::read_batch(uint32_t batch, Batch* out) const {
   if (const auto wrong = find_wrong_label(*out, reading_->unit_labels))
     return invalid("{}: record {}: {}", path_, number_in_file(records[wrong->example]),
                    wrong->text(reading_->labels));
+  if (const auto wrong = find_wrong_weight(*out))
+    return invalid("{}: record {}: {}", path_, number_in_file(records[wrong->example]),
+                   wrong->text());
   if (!reading_->key_per_example) FLUX_RETURN_IF_ERROR(check_values(records, *out));
   FLUX_RETURN_IF_ERROR(set_keys(records, out));
   reading_->features.apply(out);

@@ -86,6 +86,8 @@ class LineBlock final : public TextBlock, public ExampleNames {
     }
     if (const auto wrong = find_wrong_label(*out, reading_->unit_labels))
       return refuse(records[wrong->example], 1, wrong->text(reading_->labels));
+    if (const auto wrong = find_wrong_weight(*out))
+      return refuse(records[wrong->example], 1, wrong->text());
     if (reading_->one_key)
       if (const auto wrong = take_one_key_each(out))
         return refuse(records[wrong->example], 1, wrong->text(reading_->names));

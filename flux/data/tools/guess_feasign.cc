@@ -11,10 +11,13 @@ namespace flux {
 namespace {
 
 struct Seen {
-  bool whole = true;    // only whole numbers below 2^64
-  bool many = false;    // several in one line
-  bool values = false;  // KEY:VALUE
-  uint64_t line = 0;    // where it was last
+  uint64_t count = 0, fractions = 0;  // all of them, and those that are no whole numbers
+  bool many = false;                  // several in one line
+  bool values = false;                // KEY:VALUE
+  uint64_t line = 0;                  // where it was last
+
+  // One in a hundred may be a mistake, which is for whoever reads the records to name.
+  bool whole() const { return fractions * 100 <= count; }
 };
 
 // Collects the names of feasign lines; false: a line is none.
@@ -37,12 +40,13 @@ class FeasignGuess {
     DataOptions out;
     out.format = "feasign";
     out.weights = weights_;
+    if (groups_) out.group = "sid";
     out.labels.clear();
     for (size_t l = 0; l < labels_; ++l)
       out.labels.push_back(labels_ == 1 ? "label" : fmt::format("label{}", l + 1));
     for (const std::string& name : order_) {
       const Seen& seen = names_.at(name);
-      if (!seen.whole && !seen.many) {
+      if (!seen.whole() && !seen.many) {
         out.dense.push_back(name);
         continue;
       }
@@ -73,6 +77,7 @@ class FeasignGuess {
     std::string_view value = word.substr(mark + 1);
     if (word[mark] == '=') {
       weights_ = weights_ || name == "w";
+      groups_ = groups_ || name == "sid";
       return name == "w" || name == "id" || name == "sid";
     }
     const size_t second = value.find(':');
@@ -84,7 +89,8 @@ class FeasignGuess {
     const auto [at, is_new] = names_.try_emplace(std::string(name));
     if (is_new) order_.emplace_back(name);
     Seen& seen = at->second;
-    seen.whole = seen.whole && value.find_first_not_of("0123456789") == std::string_view::npos;
+    ++seen.count;
+    if (value.find_first_not_of("0123456789") != std::string_view::npos) ++seen.fractions;
     seen.many = seen.many || seen.line == lines_;
     seen.values = seen.values || second != std::string_view::npos;
     seen.line = lines_;
@@ -93,7 +99,7 @@ class FeasignGuess {
 
   uint64_t lines_ = 0;
   size_t labels_ = 0;
-  bool weights_ = false;
+  bool weights_ = false, groups_ = false;
   std::map<std::string, Seen> names_;
   std::vector<std::string> order_;
 };
