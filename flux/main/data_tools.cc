@@ -251,8 +251,8 @@ Status convert(const DataArguments& arguments) {
   fmt::print(stderr, "{}: {} records, {}, in {:.1f} s\n", arguments.out,
              with_commas(data.records()), human_bytes(bytes), took.count());
   fmt::print("{}", written_data_section(schema, arguments.to, arguments.out));
-  if (data.options().dense_transform != DataOptions().dense_transform)
-    fmt::print("  dense_transform: {}\n", data.options().dense_transform);
+  if (source.options.dense_transform != DataOptions().dense_transform)
+    fmt::print("  dense_transform: {}\n", source.options.dense_transform);
   return Status::ok();
 }
 

@@ -6,7 +6,7 @@ import bz2
 import lzma
 import unittest
 
-from _support import Case
+from _support import Case, example, write_data
 
 LINES = [f"{i % 2} user:{i} price:0.5\n" for i in range(50)]
 
@@ -51,6 +51,13 @@ class DataLooks(Case):
         self.assertEqual((self.folder / "a.csv").read_text().split("\n")[0], "label,sid,user")
         self.assert_refused(self.flux("data", "convert", "a.txt", "--to", "vw", "--out", "a.vw",
                                       code=None), "cannot hold groups")
+
+    def test_the_transform_of_a_job_stays_in_what_convert_prints(self) -> None:
+        write_data(self.folder / "a.tsv", 20)
+        for transform, told in (("none", True), ("log1p", False)):
+            done = self.flux("data", "convert", "a.tsv", "--job", example("ctr_dnn"), "--set",
+                             f"data.dense_transform={transform}", "--to", "csv", "--out", "a.csv")
+            self.assertEqual("  dense_transform: none\n" in done.out, told, done.out)
 
     def test_several_labels_of_csv(self) -> None:
         self.write("a.csv", "label_click,label_buy,user\n1,0,17\n0,1,4\n")
