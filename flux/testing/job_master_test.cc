@@ -262,38 +262,54 @@ TEST_F(JobMasterTest, DeterministicCheckpointsFallBetweenBlocks) {
   EXPECT_TRUE(second.is_ok());
 }
 
-TEST_F(JobMasterTest, TestBlocksAreLeasedAndCountedOnce) {
-  plan_.has_test = true;
-  begin();
-  const WorkerId w = join("w0");
-  std::vector<BatchId> done;
-  std::vector<EvalReport> evaluated;
+class JobMasterTested : public JobMasterTest {
+ protected:
+  // Trains and evaluates to the end of the job, each batch of test data to `scored`.
+  void evaluate_all(const std::string& scored) {
+    plan_.has_test = true;
+    begin();
+    const WorkerId w = join("w0");
+    std::vector<BatchId> done;
+    std::vector<EvalReport> evaluated;
+    for (int i = 0; i < 50 && !outcome_; ++i) {
+      LeaseRequest request;
+      request.worker = w;
+      request.seq = static_cast<uint64_t>(i) + 1;
+      request.applied = done;
+      request.evaluated = evaluated;
+      if (!evaluated.empty()) request.evaluated.push_back(evaluated[0]);  // twice
+      keep_alive();
+      const auto answer = ask(request);
+      done.clear();
+      evaluated.clear();
+      if (!answer.is_ok()) continue;
+      if (answer.value().kind == LeaseAnswer::Kind::kBlock) done = train(answer.value());
+      if (answer.value().kind == LeaseAnswer::Kind::kEvaluate)
+        for (const BatchId& id : batches(answer.value().lease)) evaluated.push_back({id, scored});
+    }
+    pass_time(options_.leave_deadline_ns + kSecond);
+  }
+};
+
+TEST_F(JobMasterTested, BlocksAreLeasedAndCountedOnce) {
   // Four of five positives are ranked above four of five negatives, and one of each the other way.
   const std::vector<float> predictions = {.2F, .2F, .2F, .2F, .2F, .8F, .8F, .8F, .8F, .8F};
   const std::vector<float> labels = {0, 0, 0, 0, 1, 1, 1, 1, 1, 0};
   const KeyedBatch scored{{}, {predictions, labels, {}, {}}};
-  for (int i = 0; i < 50 && !outcome_; ++i) {
-    LeaseRequest request;
-    request.worker = w;
-    request.seq = static_cast<uint64_t>(i) + 1;
-    request.applied = done;
-    request.evaluated = evaluated;
-    if (!evaluated.empty()) request.evaluated.push_back(evaluated[0]);  // twice
-    keep_alive();
-    const auto answer = ask(request);
-    done.clear();
-    evaluated.clear();
-    if (!answer.is_ok()) continue;
-    if (answer.value().kind == LeaseAnswer::Kind::kBlock) done = train(answer.value());
-    if (answer.value().kind == LeaseAnswer::Kind::kEvaluate)
-      for (const BatchId& id : batches(answer.value().lease))
-        evaluated.push_back({id, encode_scored(10, 5.0, {&scored, 1})});
-  }
-  pass_time(options_.leave_deadline_ns + kSecond);
+  evaluate_all(encode_scored(10, 5.0, {&scored, 1}));
   ASSERT_TRUE(ended_well()) << said_;
   EXPECT_TRUE(outcome_->complete);
   EXPECT_NE(said_.find("test: 20 examples, AUC 0.80000, log loss 0.50040"), std::string::npos)
       << said_;
+}
+
+// Whoever evaluates the batch again would say the same.
+TEST_F(JobMasterTested, WhatCannotBeCountedEndsTheTestAndIsTold) {
+  evaluate_all("no metrics");
+  ASSERT_TRUE(outcome_) << said_;
+  EXPECT_TRUE(outcome_->complete) << "the training is saved and counted";
+  EXPECT_FALSE(outcome_->test);
+  EXPECT_EQ(outcome_->evaluation.code(), Code::kInvalid);
 }
 
 TEST_F(JobMasterTest, AWorkerWithAnotherModelIsRefusedWithTheDifference) {
