@@ -159,6 +159,9 @@ class VocabularyReader {
   Status end_line() {
     std::string_view line = line_;
     if (line.ends_with('\r')) line.remove_suffix(1);
+    if (number_ == 1 && byte_order_mark_bytes(line) > 0)  // one was passed over
+      return invalid("{}:1:1: a second byte order mark before the first word; save it without",
+                     path_);
     const VocabularyLine one = read_line(line);
     if (one.column != 0) return invalid("{}:{}:{}: {}", path_, number_, one.column, one.what);
     if (!seen_.insert(word_key(one.word)).second)

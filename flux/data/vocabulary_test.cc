@@ -75,6 +75,7 @@ TEST(Vocabulary, SaysWhichLineIsWrong) {
       {"a 99999999999999999999\n", "v.txt:1:3: "},
       {"a 18446744073709551615\nb 1\n", "v.txt:2: the counts up to here add up to more than"},
       {"a 1\n\xff 2\n", "v.txt:2:1: byte \\xff is not UTF-8"},
+      {"\xef\xbb\xbf\xef\xbb\xbfthe 1\n", "v.txt:1:1: a second byte order mark"},
       {"", "holds no word"},
       {"a 1\n\nb 2\n", "v.txt:2:1: "}};
   for (const auto& [text, message] : wrong) {
