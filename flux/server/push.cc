@@ -16,12 +16,7 @@ std::optional<Answer> Server::refuse(const PushRequest& request, ShardId id) con
 void Server::apply_rows(ShardSlot* slot, const PushRequest& request, ShardId id) const {
   if (request.claim.verdict != Verdict::kApplied) return;
   if (slot->rows.dense) {
-    const float* gradient = dense_of(request, id);
-    if (gradient == nullptr) return;
-    // Nobody reads a follower's weights before it is something else.
-    if (slot->replica.role() != ReplicaRole::kPrimary && request.memory != nullptr)
-      slot->rows.dense->push_later(gradient, request.memory, request.examples, request.lr_scale);
-    else
+    if (const float* gradient = dense_of(request, id))
       slot->rows.dense->push(gradient, request.examples, request.lr_scale);
     return;
   }

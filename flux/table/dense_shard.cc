@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <utility>
 
 #include "flux/base/bytes.h"
 #include "flux/base/hash.h"
@@ -23,9 +22,7 @@ DenseShard::DenseShard(std::vector<DensePiece> pieces, size_t offset, size_t siz
     : offset_(offset),
       size_(size),
       pieces_(std::move(pieces)),
-      floats_(size + state_size(pieces_)),
-      // Shards of one size take turns, so that no request pays for all of them.
-      later_max_(1 + (size == 0 ? 0 : offset / size) % kLaterMax) {
+      floats_(size + state_size(pieces_)) {
   floats_.fill(0.0F);
   init_state();
 }
@@ -44,38 +41,16 @@ void DenseShard::init_state() {
 
 void DenseShard::init(std::span<const float> values) {
   FLUX_CHECK(values.size() == size_, "{} values for a dense shard of {}", values.size(), size_);
-  later_.clear();
   std::copy(values.begin(), values.end(), floats_.data());
   init_state();
   examples_ = 0;
 }
 
 void DenseShard::pull(float* out) const {
-  settle();
   std::copy_n(floats_.data(), size_, out);
 }
 
 void DenseShard::push(const float* gradient, uint64_t examples, float lr_scale) {
-  settle();
-  apply(gradient, lr_scale);
-  examples_ += examples;
-}
-
-void DenseShard::push_later(const float* gradient, std::shared_ptr<const void> memory,
-                            uint64_t examples, float lr_scale) {
-  later_.push_back({gradient, std::move(memory), lr_scale});
-  examples_ += examples;
-  if (later_.size() < later_max_) return;
-  settle();
-  later_max_ = kLaterMax;
-}
-
-void DenseShard::settle() const {
-  for (const Later& one : later_) apply(one.gradient, one.lr_scale);
-  later_.clear();
-}
-
-void DenseShard::apply(const float* gradient, float lr_scale) const {
   float* weights = floats_.data();
   float* state = weights + size_;
   for (const DensePiece& piece : pieces_) {
@@ -84,6 +59,7 @@ void DenseShard::apply(const float* gradient, float lr_scale) const {
     gradient += piece.size;
     state += piece.rule->state_size(piece.size);
   }
+  examples_ += examples;
 }
 
 size_t DenseShard::saved_bytes() const {
@@ -91,7 +67,6 @@ size_t DenseShard::saved_bytes() const {
 }
 
 void DenseShard::save(std::string* out) const {
-  settle();
   const std::array<uint64_t, 3> header = {offset_, size_, examples_};
   out->reserve(out->size() + saved_bytes());
   out->append(reinterpret_cast<const char*>(header.data()), kHeaderBytes);
@@ -112,7 +87,6 @@ Status DenseShard::load(std::string_view saved) {
                  "saved dense shard: {} parameters from {} where {} from {} are expected", size,
                  offset, size_, offset_);
   }
-  later_.clear();
   examples_ = reader.get<uint64_t>();
   if (floats_.size() > 0) {
     std::memcpy(floats_.data(), saved.data() + kHeaderBytes, floats_.size() * sizeof(float));
@@ -121,7 +95,6 @@ Status DenseShard::load(std::string_view saved) {
 }
 
 uint64_t DenseShard::content_hash() const {
-  settle();
   const std::array<uint64_t, 3> header = {offset_, size_, examples_};
   return hash_span<float>(floats_.span(), hash_bytes(header.data(), kHeaderBytes));
 }

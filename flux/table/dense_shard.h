@@ -3,10 +3,8 @@
 // To an update rule it is one long row, or one for each of its pieces (table/dense_rules.h), which
 // lie one after the other. `examples` is the integer oracle, as `count` is for
 // sparse rows: it grows by the number of examples that each push stands for, and is never decayed.
-// A gradient can be left for later (push_later), as a backup does, which nobody reads: a few are
-// applied at a time, while weights and state are in the cache. Whoever looks sees all of them.
-// Threads: none inside; the owner holds the shard's lock around every call, also of const ones.
-// Failure: load() refuses bytes that are not this shard's.
+// Threads: none inside; the owner holds the shard's lock around every call (pull may run
+// concurrently with pull). Failure: load() refuses bytes that are not this shard's.
 //
 // Saved form (little-endian): offset u64, size u64, examples u64, size weights f32, state f32 of
 // each piece in turn.
@@ -14,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,9 +41,6 @@ class DenseShard {
   // One step with the gradient of size() floats. lr_scale: see Optimizer; each piece multiplies it
   // by its own. A summary has no learning rate, so no scale changes what it becomes.
   void push(const float* gradient, uint64_t examples, float lr_scale = 1);
-  // The same, but now or later; `memory` keeps the gradient alive. At most kLaterMax wait.
-  void push_later(const float* gradient, std::shared_ptr<const void> memory, uint64_t examples,
-                  float lr_scale = 1);
 
   size_t saved_bytes() const;
   void save(std::string* out) const;  // appends
@@ -55,26 +49,14 @@ class DenseShard {
   uint64_t content_hash() const;  // of all that is saved
 
  private:
-  static constexpr size_t kLaterMax = 4;
-  struct Later {
-    const float* gradient;
-    std::shared_ptr<const void> memory;
-    float lr_scale;
-  };
-
   DenseShard(std::vector<DensePiece> pieces, size_t offset, size_t size);
   void init_state();
-  void apply(const float* gradient, float lr_scale) const;
-  void settle() const;  // nothing waits after it
 
   size_t offset_;
   size_t size_;
   std::vector<DensePiece> pieces_;
   uint64_t examples_ = 0;
-  // Both change when what waits is applied, which is part of looking at them.
-  mutable Buffer<float> floats_;  // weights, then state
-  mutable std::vector<Later> later_;
-  size_t later_max_;
+  Buffer<float> floats_;  // weights, then state
 };
 
 }  // namespace flux

@@ -1,7 +1,5 @@
 #include "flux/table/dense_shard.h"
 
-#include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -48,67 +46,6 @@ TEST_P(DenseShardTest, EqualsTheReferenceRuleBitForBit) {
     ASSERT_EQ(out, std::vector<float>(row.begin(), row.begin() + static_cast<long>(n)));
     ASSERT_EQ(shard.examples(), 32 * step);
   }
-}
-
-// Every way to look at a shard, after every number of gradients that were left for later.
-TEST_P(DenseShardTest, GradientsLeftForLaterAreSeenByWhoeverLooks) {
-  const size_t n = 203;
-  Random random(7);
-  const std::vector<float> values = normals(random, n);
-  for (size_t steps = 1; steps <= 9; ++steps) {
-    DenseShard now(optimizer_.get(), 3 * n, n);
-    DenseShard pulled(optimizer_.get(), 3 * n, n), saved(optimizer_.get(), 3 * n, n);
-    DenseShard hashed(optimizer_.get(), 3 * n, n), pushed(optimizer_.get(), 3 * n, n);
-    for (DenseShard* shard : {&now, &pulled, &saved, &hashed, &pushed}) shard->init(values);
-    for (size_t step = 1; step <= steps; ++step) {
-      const auto gradient = std::make_shared<std::vector<float>>(normals(random, n));
-      const float scale = step % 3 == 0 ? 0.7F : 1.0F;
-      now.push(gradient->data(), step, scale);
-      for (DenseShard* shard : {&pulled, &saved, &hashed})
-        shard->push_later(gradient->data(), gradient, step, scale);
-      if (step < steps)
-        pushed.push_later(gradient->data(), gradient, step, scale);
-      else
-        pushed.push(gradient->data(), step, scale);
-      for (DenseShard* shard : {&pulled, &saved, &hashed, &pushed})
-        ASSERT_EQ(shard->examples(), now.examples());
-    }
-    std::vector<float> expected(n), found(n);
-    now.pull(expected.data());
-    pulled.pull(found.data());
-    ASSERT_EQ(found, expected) << steps;
-    pushed.pull(found.data());
-    ASSERT_EQ(found, expected) << steps;
-    std::string a, b;
-    now.save(&a);
-    saved.save(&b);
-    ASSERT_EQ(a, b) << steps;
-    ASSERT_EQ(hashed.content_hash(), now.content_hash()) << steps;
-  }
-}
-
-TEST_P(DenseShardTest, FewGradientsWaitAndALoadForgetsThem) {
-  const size_t n = 64;
-  Random random(8);
-  DenseShard shard(optimizer_.get(), 0, n), other(optimizer_.get(), 0, n);
-  shard.init(normals(random, n));
-  other.init(normals(random, n));
-  std::string saved;
-  other.save(&saved);
-  std::vector<std::weak_ptr<const void>> alive;
-  const auto waiting = [&] {
-    return std::count_if(alive.begin(), alive.end(), [](const auto& one) { return !one.expired(); });
-  };
-  for (int step = 0; step < 30; ++step) {
-    const auto gradient = std::make_shared<std::vector<float>>(normals(random, n));
-    alive.emplace_back(gradient);
-    shard.push_later(gradient->data(), gradient, 1);
-  }
-  EXPECT_LT(waiting(), 4);
-  EXPECT_GT(waiting(), 0);
-  ASSERT_TRUE(shard.load(saved).is_ok());
-  EXPECT_EQ(waiting(), 0);
-  EXPECT_EQ(shard.content_hash(), other.content_hash());
 }
 
 TEST_P(DenseShardTest, ALoadedSaveGoesOnAlike) {
