@@ -19,6 +19,7 @@ struct Work {
   std::string control;
   std::vector<ByteSpan> payload;
   Buffer<uint16_t> halves;
+  bool checks_itself = false;
   TimeNs timeout_ns = 0;
   std::function<void(Status, const RpcReply&)> done;
 };
@@ -79,6 +80,7 @@ class RemoteReplica::State : public std::enable_shared_from_this<State> {
     rpc.verb = static_cast<Verb>(work->verb);
     rpc.control = std::move(work->control);
     rpc.payload = std::move(work->payload);
+    rpc.checks_itself = work->checks_itself;
     rpc.timeout_ns = work->timeout_ns;
     const uint64_t number = ++last_;
     rpc.done = [weak = weak_from_this(), number](Status status, const RpcReply& reply) {
@@ -138,6 +140,7 @@ void RemoteReplica::replicate(const ReplicateRequest& request,
   work->verb = ApiVerb::kReplicate;
   work->control = std::move(encoded.value().control);
   work->payload = std::move(encoded.value().payload);
+  work->checks_itself = true;  // each operation's stream hash is over its keys and gradients
   work->timeout_ns = options_.replicate_timeout_ns;
   work->done = [done = std::move(done)](Status status, const RpcReply& reply) {
     ReplicateReply answer;
@@ -154,6 +157,7 @@ void RemoteReplica::install(const InstallRequest& request, std::function<void(St
   work->verb = ApiVerb::kInstall;
   work->control = encode_install(request);
   work->payload.assign(1, request.bytes);
+  work->checks_itself = false;
   work->timeout_ns = options_.install_timeout_ns;
   work->done = [done = std::move(done)](Status status, const RpcReply&) {
     done(std::move(status));

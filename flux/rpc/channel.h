@@ -46,6 +46,7 @@ struct RpcCall {
   Verb verb = 0;
   std::string control;
   std::vector<ByteSpan> payload;  // untouched by the caller until `done`
+  bool checks_itself = false;     // hashes in `control` cover the payload: frames need no other
   TimeNs timeout_ns = 10 * kSecond;
   PlacePayload place;  // empty: the reply's payload goes to memory of its own
   std::function<void(Status, RpcReply)> done;

@@ -70,7 +70,9 @@ void ClientLink::send(uint64_t id, Call& call) {
   ++in_flight_;
   in_flight_bytes_ += call.bytes;
   OutFrame frame;
-  FrameHeader header = make_header(FrameKind::kRequest, call.call.control, call.call.payload);
+  FrameHeader header =
+      make_header(FrameKind::kRequest, call.call.control, call.call.payload,
+                  call.call.checks_itself ? PayloadCheck::kItsOwn : PayloadCheck::kByFrame);
   header.version = handshake_->version();
   header.verb = call.call.verb;
   header.call = id;

@@ -65,14 +65,16 @@ FrameHeaderBytes encode_header(const FrameHeader& h) {
   return out;
 }
 
-FrameHeader make_header(FrameKind kind, std::string_view control,
-                        std::span<const ByteSpan> payload) {
+FrameHeader make_header(FrameKind kind, std::string_view control, std::span<const ByteSpan> payload,
+                        PayloadCheck check) {
   FrameHeader h;
   h.kind = kind;
   h.control_bytes = static_cast<uint32_t>(control.size());
   h.control_check = hash_bytes(control);
   for (const ByteSpan span : payload) h.payload_bytes += span.size();
-  if (payload.size() == 1) {
+  if (check == PayloadCheck::kItsOwn && h.payload_bytes > 0) {
+    h.payload_check = kNoCheck;
+  } else if (payload.size() == 1) {
     h.payload_check = hash_span(payload[0]);
   } else if (h.payload_bytes == 0) {
     h.payload_check = hash_bytes(nullptr, 0);

@@ -44,8 +44,10 @@ struct FrameHeader {
   uint32_t control_bytes = 0;  //
   uint64_t payload_bytes = 0;  // of a request or reply
   uint64_t control_check = 0;  // hash_bytes of the control part
-  uint64_t payload_check = 0;  // and of the payload
+  uint64_t payload_check = 0;  // and of the payload; kNoCheck: it has a check of its own
 };
+// The payload is not looked at: what it is made of carries hashes that its receiver compares.
+constexpr uint64_t kNoCheck = 0;
 
 struct FrameLimits {
   uint32_t control_max = 16U << 20U;
@@ -58,8 +60,10 @@ using FrameHeaderBytes = std::array<std::byte, kFrameHeaderBytes>;
 
 FrameHeaderBytes encode_header(const FrameHeader& header);
 // The header of a frame with these parts: lengths and checks filled in.
+enum class PayloadCheck : uint8_t { kByFrame, kItsOwn };
 FrameHeader make_header(FrameKind kind, std::string_view control,
-                        std::span<const ByteSpan> payload = {});
+                        std::span<const ByteSpan> payload = {},
+                        PayloadCheck check = PayloadCheck::kByFrame);
 Result<FrameHeader> parse_header(std::span<const std::byte, kFrameHeaderBytes> bytes,
                                  const FrameLimits& limits);
 // Whether the first bytes of a header (some or all) can be one; says what they look like if not.

@@ -132,6 +132,25 @@ TEST(Frame, BytesNeverChange) {
   EXPECT_EQ(golden["ping"], hex(frame_bytes(ping, "")));
 }
 
+// A request whose control part has hashes of the payload: the frame does not look at it again.
+TEST(Frame, APayloadWithItsOwnCheckIsLeftToItsReceiver) {
+  const std::string control = "hashes", payload = "keys and gradients";
+  const std::vector<ByteSpan> spans = {bytes_of(payload)};
+  FrameHeader header = make_header(FrameKind::kRequest, control, spans, PayloadCheck::kItsOwn);
+  header.call = 1;
+  EXPECT_EQ(header.payload_check, kNoCheck);
+  const FrameHeaderBytes head = encode_header(header);
+  const std::string begin = std::string(reinterpret_cast<const char*>(head.data()), head.size());
+  for (const size_t most : {size_t{1}, size_t{1000}}) {
+    Collector collector(5);
+    FrameInput input(collector, {});
+    ASSERT_TRUE(feed(&input, begin + control + "keys and gradientS", most).is_ok());
+    ASSERT_EQ(collector.frames.size(), 1U);
+    EXPECT_TRUE(collector.frames[0].ends_with("keys and gradientS"));
+    EXPECT_EQ(feed(&input, begin + "hasheS" + payload, most).code(), Code::kCorrupt);
+  }
+}
+
 TEST(Frame, LayoutIsTheDocumentedOne) {
   const std::string bytes = frame_bytes(request_header(0x0102030405060708ULL), "abc", "wxyz");
   EXPECT_EQ(bytes.substr(0, 4), "FLXR");
