@@ -16,15 +16,6 @@ Status read_all(const BlockReader& reader, uint32_t batches) {
   return Status::ok();
 }
 
-Status too_many(const std::vector<BadRecord>& bad, uint64_t allowed) {
-  return invalid(
-      "{}\nthis and {} more bad record{} were found so far, more than data.bad_records: {} allows "
-      "to "
-      "be set aside; `flux data validate` names them all",
-      bad.front().why.message(), with_commas(bad.size() - 1), bad.size() == 2 ? "" : "s",
-      with_commas(allowed));
-}
-
 // A block in which nothing is good has no batch: its lines go to a neighbour in the same file.
 void drop_empty_blocks(Geometry* geometry) {
   std::vector<DataBlock> kept;
@@ -75,6 +66,14 @@ void take_out(const std::vector<BadRecord>& bad, Geometry* geometry) {
 
 }  // namespace
 
+Status too_many_bad_records(const std::string& first, uint64_t found, uint64_t allowed) {
+  return invalid(
+      "{}\nthis and {} more bad record{} were found so far, more than data.bad_records: {} allows "
+      "to "
+      "be set aside; `flux data validate` names them all",
+      first, with_commas(found - 1), found == 2 ? "" : "s", with_commas(allowed));
+}
+
 Result<std::vector<BadRecord>> find_bad_records(const Dataset& data, const DataOptions& options,
                                                 uint32_t block) {
   std::vector<BadRecord> bad;
@@ -121,7 +120,8 @@ Result<std::vector<BadRecord>> set_aside_bad_records(const DataOptions& options,
     }));
     for (std::vector<BadRecord>& some : found)
       std::move(some.begin(), some.end(), std::back_inserter(bad));
-    if (bad.size() > options.bad_records) return too_many(bad, options.bad_records);
+    if (bad.size() > options.bad_records)
+      return too_many_bad_records(bad.front().why.message(), bad.size(), options.bad_records);
   }
   if (bad.size() == geometry->records())
     return invalid("{}\nand no other record is good either", bad.front().why.message());

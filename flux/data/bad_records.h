@@ -31,6 +31,9 @@ Result<std::vector<BadRecord>> set_aside_bad_records(const DataOptions& options,
                                                      const std::atomic<bool>* stop,
                                                      Geometry* geometry);
 
+// kInvalid, with what is wrong with the first of `found` bad records.
+Status too_many_bad_records(const std::string& first, uint64_t found, uint64_t allowed);
+
 // Lines for people and programs: place, tab, why.
 std::string bad_records_text(const std::vector<BadRecord>& bad);
 

@@ -1,5 +1,6 @@
 // The beginning of a text file, plain or packed: for those who look at what a file is before it is
-// read. Failure: as ReadFile and TextStream.
+// read. Failure: as ReadFile and TextStream, unless a whole line comes before it: who reads on will
+// find it, and who does not need not know.
 #pragma once
 
 #include <string>

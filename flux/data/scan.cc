@@ -55,11 +55,7 @@ class LineCounter {
  public:
   Status add(const std::string& path, const Chunk& chunk, uint64_t size) {
     const uint64_t line_end = bytes_ + (chunk.newlines > 0 ? chunk.first : size);
-    if (line_end - line_begin_ > kCriteoLineBytesMax)
-      return invalid(
-          "{}:{}:1: line is longer than {} bytes; is this text with a record in each "
-          "line?",
-          path, newlines_ + 1, kCriteoLineBytesMax);
+    if (line_end - line_begin_ > kCriteoLineBytesMax) return line_too_long(path, newlines_ + 1);
     if (newlines_ == 0 && chunk.newlines > 0) first_line_bytes_ = bytes_ + chunk.first + 1;
     if (chunk.newlines > 0) line_begin_ = bytes_ + chunk.last + 1;
     newlines_ += chunk.newlines;
@@ -342,6 +338,18 @@ Status check_named_once(std::span<const std::string> files) {
 }
 
 }  // namespace
+
+Status line_too_long(const std::string& path, uint64_t line) {
+  return invalid(
+      "{}:{}:1: line is longer than {} bytes; is this text with a record in each "
+      "line?",
+      path, line, kCriteoLineBytesMax);
+}
+
+Status check_paths(std::span<const std::string> files) {
+  for (const std::string& path : files) FLUX_RETURN_IF_ERROR(check_path(path));
+  return check_named_once(files);
+}
 
 Result<Geometry> Dataset::scan(std::span<const std::string> files, const DataOptions& options,
                                unsigned threads, const std::atomic<bool>* stop) {

@@ -1,17 +1,16 @@
 #include "flux/main/checked_job.h"
 
-#include "flux/main/found_format.h"
-
 namespace flux {
 
-Result<Job> load_checked_job(const JobArguments& arguments) {
+Result<Job> load_checked_job(const JobArguments& arguments, const FormatOf& format_of) {
   std::vector<Override> overrides;
   for (const std::string& text : arguments.sets) {
     FLUX_ASSIGN_OR_RETURN(Override one, parse_override(text));
     overrides.push_back(std::move(one));
   }
   if (arguments.threads >= 0) overrides.push_back({"threads", std::to_string(arguments.threads)});
-  FLUX_ASSIGN_OR_RETURN(Job job, load_job_with_format(arguments.job, std::move(overrides)));
+  FLUX_ASSIGN_OR_RETURN(Job job,
+                        load_job_with_format(arguments.job, std::move(overrides), format_of));
   // The whole model is checked before anything starts.
   FLUX_ASSIGN_OR_RETURN(const auto graphs, build_graphs(job, features_of(job.data)));
   (void)graphs;

@@ -5,9 +5,10 @@
 #include "flux/base/status.h"
 #include "flux/job/job.h"
 #include "flux/main/commands.h"
+#include "flux/main/found_format.h"
 
 namespace flux {
 
-Result<Job> load_checked_job(const JobArguments& arguments);
+Result<Job> load_checked_job(const JobArguments& arguments, const FormatOf& format_of = {});
 
 }  // namespace flux

@@ -35,15 +35,18 @@ void add_run(CLI::App* app, Arguments* a, int* exit_code) {
   add_job_options(run, &a->run.job);
   add_threads(run, &a->run.job);
   run->add_flag("--fresh", a->run.fresh, "forget what an earlier run left in the output folder");
-  run->add_option("--summary", a->run.summary, "write the end's figures as JSON to this file");
+  CLI::Option* summary =
+      run->add_option("--summary", a->run.summary, "write the end's figures as JSON to this file");
   run->add_option("--servers", a->run.servers, "run as a cluster of local processes: servers")
       ->check(CLI::Range(1, 1000));
   run->add_option("--workers", a->run.workers, "run as a cluster of local processes: workers")
       ->check(CLI::Range(1, 1000));
   run->add_option("--http", a->run.http, "status of a cluster, HOST:PORT (default: any port here)");
-  run->add_flag("--json", a->run.json, "events for programs, one JSON object per line");
+  CLI::Option* json =
+      run->add_flag("--json", a->run.json, "events for programs, one JSON object per line");
   CLI::Option* dry = run->add_flag("--dry-run", a->run.dry_run,
                                    "say what memory and time it would need; train nothing");
+  dry->excludes(summary)->excludes(json);  // there is no end, and no event
   run->add_option("--smoke", a->run.smoke,
                   "try so many batches in a folder of its own: is the job right?")
       ->check(CLI::Range(1, 100000))

@@ -166,7 +166,8 @@ void add_count(CLI::App* tool, const char* flag, Arguments* a, const char* sente
 }
 
 void add_data_tools(CLI::App* data, Arguments* a, int* exit_code) {
-  CLI::App* head = add_data_tool(data, "head", "print the first records as feasign lines", a);
+  CLI::App* head =
+      add_data_tool(data, "head", "print the first records, as a person would write them", a);
   add_count(head, "-n,--records", a, "how many");
   head->callback([=] { *exit_code = data_head_command(a->data); });
   CLI::App* stats = add_data_tool(data, "stats", "count what is in the data, slot by slot", a);

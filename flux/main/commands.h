@@ -218,7 +218,7 @@ int schema_command();
 int run_command(const RunArguments& arguments);
 // A run that is only tried: what would it need, and is it right?
 int dry_run_command(const Job& job);
-int smoke_command(const Job& job, uint64_t batches);
+int smoke_command(const Job& job, const RunArguments& arguments);
 int graph_command(const GraphArguments& arguments);
 int eval_command(const EvalArguments& arguments);
 int predict_command(const PredictArguments& arguments);

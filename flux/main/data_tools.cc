@@ -1,116 +1,29 @@
-// flux data head, stats, validate, convert: looking at data, and writing it another way.
+// flux data stats, validate, convert: counting and checking data, and writing it another way.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "flux/base/text.h"
 #include "flux/data/blocks/writer.h"
-#include "flux/data/criteo.h"
-#include "flux/data/key_names.h"
 #include "flux/data/line_error.h"
 #include "flux/data/parquet/writer.h"
 #include "flux/data/piecewise_file.h"
 #include "flux/data/sources/packing.h"
 #include "flux/data/text/writers.h"
 #include "flux/data/tools/data_stats.h"
-#include "flux/data/tools/guess_format.h"
-#include "flux/data/tools/record_text.h"
 #include "flux/data/tools/whole_data.h"
-#include "flux/job/job.h"
 #include "flux/job/value.h"
 #include "flux/main/commands.h"
-#include "flux/main/found_format.h"
+#include "flux/main/data_source.h"
 #include "flux/main/not_an_input.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
 namespace {
 
-// The files, and how they are read: as a job says, or as they look.
-struct Source {
-  std::vector<std::string> files;
-  DataOptions options;
-  unsigned threads = 1;
-};
-
-Result<Source> find_source(const DataArguments& arguments) {
-  Source out;
-  out.threads = arguments.threads == 0 ? std::max(1U, std::thread::hardware_concurrency())
-                                       : arguments.threads;
-  std::vector<std::string> patterns = arguments.files;
-  if (!arguments.job.empty()) {
-    std::vector<Override> overrides;
-    for (const std::string& text : arguments.sets) {
-      FLUX_ASSIGN_OR_RETURN(Override one, parse_override(text));
-      overrides.push_back(std::move(one));
-    }
-    FLUX_ASSIGN_OR_RETURN(const Job job, load_job_with_format(arguments.job, std::move(overrides)));
-    out.options = job.data;
-    if (patterns.empty())
-      for (const PassSpec& pass : job.passes)
-        patterns.insert(patterns.end(), pass.train.begin(), pass.train.end());
-  }
-  if (patterns.empty()) return invalid("name the files, or a job that does: --job JOB");
-  FLUX_ASSIGN_OR_RETURN(out.files, expand_globs(patterns));
-  if (arguments.job.empty()) {
-    std::string note;
-    FLUX_ASSIGN_OR_RETURN(out.options, guess_data_options(out.files[0], &note));
-    if (!note.empty()) fmt::print(stderr, "note: {}\n", note);
-  }
-  return out;
-}
-
-// The token as the line has it.
-void criteo_key_text(uint64_t key, std::string* out) {
-  if (key & (1ULL << 48))
-    *out += "-";
-  else
-    *out += fmt::format("{:x}", static_cast<uint32_t>(key));
-}
-
-// As it may stand in a line of words.
-void append_escaped(const std::string& text, std::string* out) {
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte <= 0x20 || byte == 0x7f)
-      *out += fmt::format("\\x{:02x}", byte);
-    else
-      *out += c;
-  }
-}
-
-Status head(const DataArguments& arguments) {
-  FLUX_ASSIGN_OR_RETURN(Source source, find_source(arguments));
-  // As the lines have them; the keys of the others are what they are.
-  const std::string& format = source.options.format;
-  source.options.raw_keys = format != "criteo_tsv" && format != "blocks";
-  FLUX_ASSIGN_OR_RETURN(const WholeData data,
-                        WholeData::open(source.files, source.options, source.threads));
-  const RecordSchema schema = data.schema();
-  KeyNames names;
-  KeyText key_text = [&](uint64_t key, std::string* out) {
-    if (const std::string* name = names.find(key))
-      append_escaped(*name, out);
-    else
-      *out += std::to_string(key);
-  };
-  if (format == "criteo_tsv") key_text = criteo_key_text;
-  uint64_t left = arguments.records;
-  std::string text;
-  // What comes before a mistake is shown, too.
-  return data.read_first(left, [&](const Batch& batch) -> Status {
-    text.clear();
-    for (uint32_t i = 0; i < batch.size && left > 0; ++i, --left) {
-      append_record_text(schema, batch, i, key_text, &text);
-      text += '\n';
-    }
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    return Status::ok();
-  });
-}
+using Source = DataSource;
 
 Status stats(const DataArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const Source source, find_source(arguments));
@@ -262,9 +175,6 @@ int exit_code_of(const Status& status) {
 
 }  // namespace
 
-int data_head_command(const DataArguments& arguments) {
-  return exit_code_of(head(arguments));
-}
 int data_stats_command(const DataArguments& arguments) {
   return exit_code_of(stats(arguments));
 }

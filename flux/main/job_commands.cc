@@ -19,55 +19,21 @@
 #include "flux/main/saved_model.h"
 #include "flux/main/stop_signal.h"
 #include "flux/main/supervisor.h"
+#include "flux/main/text_out.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
 namespace {
 
-// Predictions as text, to a file put aside until it is whole, or in place to a pipe or device.
-class PredictionFile {
- public:
-  // A line for each example, with a column for each head of the model: the shortest numbers that
-  // read back as the same floats (rates of clicks can be far below 1e-6).
-  PredictionFile(const std::string& named, size_t heads)
-      : heads_(heads),
-        path_(resolve_links(named)),
-        in_place_(named == "-" || is_special_file(path_)),
-        aside_(in_place_ ? path_ : path_ + std::string(kTemporarySuffix)) {
-    file_ = named == "-" ? stdout : std::fopen(aside_.c_str(), "w");
-    failure_ = file_ == nullptr ? errno_status("cannot create " + aside_, errno) : Status::ok();
-  }
-  Status status() const { return failure_; }
-  Status write(std::span<const float> predictions) {
-    std::string text;
-    for (size_t i = 0; i < predictions.size(); ++i)
-      fmt::format_to(std::back_inserter(text), "{}{}", predictions[i],
-                     (i + 1) % heads_ == 0 ? '\n' : '\t');
-    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size())
-      failure_ = errno_status("cannot write " + path_, errno);
-    return failure_;
-  }
-  Status finish(Status status) {
-    if (status.is_ok() && std::fflush(file_) != 0)
-      status = errno_status("cannot write " + path_, errno);
-    if (file_ == stdout) return status;
-    if (std::fclose(file_) != 0 && status.is_ok())
-      status = errno_status("cannot write " + path_, errno);
-    if (in_place_) return status;
-    if (status.is_ok() && std::rename(aside_.c_str(), path_.c_str()) != 0)
-      status = errno_status("cannot rename " + aside_, errno);
-    if (!status.is_ok()) std::remove(aside_.c_str());
-    return status;
-  }
-
- private:
-  size_t heads_;
-  std::string path_;
-  bool in_place_;
-  std::string aside_;
-  std::FILE* file_ = nullptr;
-  Status failure_;
-};
+// A line for each example, with a column for each head of the model: the shortest numbers that read
+// back as the same floats (rates of clicks can be far below 1e-6).
+std::string predictions_text(std::span<const float> predictions, size_t heads) {
+  std::string text;
+  for (size_t i = 0; i < predictions.size(); ++i)
+    fmt::format_to(std::back_inserter(text), "{}{}", predictions[i],
+                   (i + 1) % heads == 0 ? '\n' : '\t');
+  return text;
+}
 
 // "AUC 0.77921 · log loss 0.46120 · ...": of the first head over all examples.
 std::string metrics_text(const MetricReport& report) {
@@ -86,7 +52,7 @@ Result<uint32_t> find_phase(const Job& job, const std::string& name) {
 }
 
 Status predict(const PredictArguments& arguments) {
-  FLUX_ASSIGN_OR_RETURN(const Job job, load_checked_job(arguments.job));
+  FLUX_ASSIGN_OR_RETURN(const Job job, load_checked_job(arguments.job, {true, arguments.input}));
   const std::vector<std::string>& input = arguments.input.empty() ? job.test : arguments.input;
   if (input.empty()) return invalid("nothing to predict: give --input FILE or data.test");
   if (is_folder(arguments.out)) return invalid("--out {}: it is a folder", arguments.out);
@@ -94,14 +60,16 @@ Status predict(const PredictArguments& arguments) {
     FLUX_RETURN_IF_ERROR(not_an_input(arguments.out, files.value()));
   FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job));
   FLUX_ASSIGN_OR_RETURN(const uint32_t phase, find_phase(job, arguments.phase));
-  PredictionFile file(arguments.out, model->role.graphs[phase]->heads().size());
-  FLUX_RETURN_IF_ERROR(file.status());
-  const auto metrics = predict(*model, input, phase,
-                               [&](std::span<const float> values) { return file.write(values); });
-  FLUX_RETURN_IF_ERROR(file.finish(metrics.status()));
-  if (arguments.out != "-")
-    fmt::print("{} predictions in {}; {}\n", with_commas(metrics.value().examples), arguments.out,
-               metrics_text(metrics.value()));
+  const size_t heads = model->role.graphs[phase]->heads().size();
+  FLUX_ASSIGN_OR_RETURN(const auto out, TextOut::create(arguments.out));
+  FLUX_ASSIGN_OR_RETURN(const MetricReport metrics,
+                        predict(*model, input, phase, [&](std::span<const float> values) {
+                          return out->write(predictions_text(values, heads));
+                        }));
+  FLUX_RETURN_IF_ERROR(out->finish());
+  if (!out->to_screen())
+    fmt::print("{} predictions in {}; {}\n", with_commas(metrics.examples), arguments.out,
+               metrics_text(metrics));
   return Status::ok();
 }
 
@@ -145,26 +113,32 @@ int schema_command() {
   return 0;
 }
 
-// Where a run writes is there, or made.
-Status prepare_places(const RunArguments& arguments, const Job& job) {
-  if (job.output.empty())
-    return invalid("{}: no output folder; add 'output: DIR' or --set output=DIR",
-                   arguments.job.job);
-  FLUX_RETURN_IF_ERROR(make_folders(job.output));  // the summary may be meant to lie there
-  const std::string& file = arguments.summary;
+// A file for the summary that can be written at the end; empty: none is wanted.
+Status check_summary(const std::string& file) {
   if (!file.empty() && (is_folder(file) || !is_folder(parent_folder(file))))
     return invalid("--summary {}: {}", file,
                    is_folder(file) ? "it is a folder" : "its folder does not exist");
   return Status::ok();
 }
 
+// Where a run writes is there, or made.
+Status prepare_places(const RunArguments& arguments, const Job& job) {
+  if (job.output.empty())
+    return invalid("{}: no output folder; add 'output: DIR' or --set output=DIR",
+                   arguments.job.job);
+  FLUX_RETURN_IF_ERROR(make_folders(job.output));  // the summary may be meant to lie there
+  return check_summary(arguments.summary);
+}
+
 int run_command(const RunArguments& arguments) {
   const auto job = load_checked_job(arguments.job);
   if (!job.is_ok()) return end_of_run(job.status(), "", arguments.json);
   if (arguments.dry_run) return dry_run_command(job.value());
-  if (arguments.smoke > 0) return smoke_command(job.value(), arguments.smoke);
-  const Status places = prepare_places(arguments, job.value());
+  const bool smoke = arguments.smoke > 0;
+  const Status places =
+      smoke ? check_summary(arguments.summary) : prepare_places(arguments, job.value());
   if (!places.is_ok()) return end_of_run(places, "", arguments.json);
+  if (smoke) return smoke_command(job.value(), arguments);
   if (arguments.servers > 0 || arguments.workers > 0) return run_cluster(arguments, job.value());
   RunOptions options;
   options.fresh = arguments.fresh;
@@ -194,7 +168,7 @@ int end_of_run(const Result<Summary>& summary, const std::string& file, bool jso
 }
 
 int eval_command(const EvalArguments& arguments) {
-  const auto job = load_checked_job(arguments.job);
+  const auto job = load_checked_job(arguments.job, {true, {}});
   if (!job.is_ok()) return report(job.status());
   if (job.value().test.empty())
     return report(invalid("{}: nothing to evaluate on; add data.test or --set data.test=FILES",

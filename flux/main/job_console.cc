@@ -33,7 +33,7 @@ std::string JobConsole::in_output(const char* name) const {
 }
 
 void JobConsole::say(const std::string& line) {
-  events_.message(line);
+  if (!options_.quiet) events_.message(line);
   view_.say(line);
 }
 
@@ -193,7 +193,8 @@ Result<Summary> JobConsole::result() {
   const bool keep = !outcome_->complete && !curve_loaded_ && path_exists(in_output("summary.json"));
   if (!keep) FLUX_RETURN_IF_ERROR(write_files(s));
   print_end(s);
-  events_.emit("finished", {{"summary", nlohmann::ordered_json::parse(summary_json(s))}});
+  if (!options_.quiet)
+    events_.emit("finished", {{"summary", nlohmann::ordered_json::parse(summary_json(s))}});
   if (!outcome_->evaluation.is_ok())
     return outcome_->evaluation.with_context("the model is saved, but the test");
   return s;

@@ -32,8 +32,8 @@ struct JobConsoleOptions {
   std::string mode = "async";
   std::string wire = "none";
   std::string resume_command;  // printed when stopped
-  bool quiet = false;          // nothing is printed
   bool json = false;           // events for programs instead of lines for people
+  bool quiet = false;          // no lines for people; messages and the end are no events either
 };
 
 class JobConsole final : public JobEvents {

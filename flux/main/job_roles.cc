@@ -10,6 +10,7 @@
 #include "flux/data/feature_check.h"
 #include "flux/main/found_format.h"
 #include "flux/main/pass_data.h"
+#include "flux/main/test_look.h"
 
 namespace flux {
 namespace {
@@ -190,12 +191,12 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
         [](const PhaseShape& phase) { return !phase.dims.empty() && phase.dims[0] > 0; }));
   plan.has_test = !job.test.empty();
   const auto shared = std::make_shared<const Job>(job);
-  // Before anything is removed or trained for hours: a mistyped file name.
+  // Before anything is removed or trained for hours: a mistyped name, a test of another format.
   plan.check_inputs = [shared](uint32_t first) -> Status {
     FLUX_RETURN_IF_ERROR(expand_globs(shared->test).status());
     for (size_t p = first; p < shared->passes.size(); ++p)
       FLUX_RETURN_IF_ERROR(expand_globs(shared->passes[p].train).status());
-    return Status::ok();
+    return look_at_test(*shared);
   };
   plan.reading = [shared](uint32_t pass) {
     const auto files = expand_globs(shared->passes[pass].train);

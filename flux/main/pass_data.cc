@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "flux/base/hash.h"
 #include "flux/base/text.h"
@@ -30,19 +32,28 @@ Status write_bad(const Job& job, const std::string& name, const std::vector<BadR
   return real_files().write_atomic(path, bad_records_text(bad));
 }
 
+// The shuffled records of a pass, and the cut of the files that they were taken from.
+std::string shuffled_path(const Job& job, uint32_t pass, const char* what) {
+  return fmt::format("{}/shuffled/pass-{:05}.{}", job.output, pass, what);
+}
+constexpr const char* kShuffled = "blocks";
+constexpr const char* kSources = "sources.json";
+
 Result<Geometry> shuffle_pass(const Job& job, uint32_t pass, Geometry geometry, unsigned threads,
                               const std::atomic<bool>* stop) {
-  const std::string folder = job.output + "/shuffled";
-  const auto path = [&](uint32_t of) { return fmt::format("{}/pass-{:05}.blocks", folder, of); };
-  FLUX_RETURN_IF_ERROR(real_files().make_folders(folder));
+  const std::string made = shuffled_path(job, pass, kShuffled);
+  FLUX_RETURN_IF_ERROR(real_files().make_folders(job.output + "/shuffled"));
   // That of the pass before may still be read by a worker that is late.
-  if (pass >= 2) FLUX_RETURN_IF_ERROR(real_files().remove_all(path(pass - 2)));
+  for (const char* what : {kShuffled, kSources})
+    if (pass >= 2)
+      FLUX_RETURN_IF_ERROR(real_files().remove_all(shuffled_path(job, pass - 2, what)));
   const uint64_t bad = geometry.bad_records();
+  const std::string sources = geometry.to_json();
   FLUX_ASSIGN_OR_RETURN(const WholeData data,
                         WholeData::open_cut(std::move(geometry), job.data, threads));
   const ShuffleOptions options{hash_pair(job.data.seed, pass), job.data.shuffle_memory_mb << 20};
-  FLUX_RETURN_IF_ERROR(shuffle_to_blocks(data, path(pass), options, stop));
-  const std::string made = path(pass);
+  FLUX_RETURN_IF_ERROR(shuffle_to_blocks(data, made, options, stop));
+  FLUX_RETURN_IF_ERROR(real_files().write_atomic(shuffled_path(job, pass, kSources), sources));
   FLUX_ASSIGN_OR_RETURN(Geometry shuffled,
                         Dataset::scan({&made, 1}, block_file_options(job.data), threads, stop));
   shuffled.bad_before = bad;
@@ -70,6 +81,19 @@ Status check_all_there(const Job& job, uint32_t pass, const Geometry& frozen) {
   return Status::ok();
 }
 
+// The cut of the job's own files that an open pass was made of; none: it cannot be known any more.
+Result<std::optional<Geometry>> own_files_cut(const Job& job, uint32_t pass,
+                                              const Geometry& frozen) {
+  if (!job.data.global_shuffle) return std::optional<Geometry>(frozen);
+  constexpr uint64_t kCutMax = 1ULL << 30;
+  const std::string path = shuffled_path(job, pass, kSources);
+  if (!real_files().exists(path)) return std::optional<Geometry>();
+  FLUX_ASSIGN_OR_RETURN(const std::string text, real_files().read(path, kCutMax));
+  auto cut = Geometry::from_json(text);
+  if (!cut.is_ok()) return cut.status().with_context(path);
+  return std::optional<Geometry>(std::move(cut).value());
+}
+
 }  // namespace
 
 Result<Geometry> scan_good(std::span<const std::string> files, const DataOptions& options,
@@ -80,15 +104,21 @@ Result<Geometry> scan_good(std::span<const std::string> files, const DataOptions
 
 Result<Geometry> scan_evaluated(std::span<const std::string> files, const DataOptions& options,
                                 unsigned threads, const std::atomic<bool>* stop) {
-  constexpr size_t kTold = 10;
   std::vector<BadRecord> bad;
   FLUX_ASSIGN_OR_RETURN(Geometry geometry, scan_apart(files, options, threads, stop, &bad));
-  for (size_t i = 0; i < std::min(bad.size(), kTold); ++i)
-    fmt::print(stderr, "flux: set aside: {}\n", bad[i].why.message());
-  if (bad.size() > kTold)
-    fmt::print(stderr, "flux: set aside: {} more records; `flux data validate` names them all\n",
-               with_commas(bad.size() - kTold));
+  std::vector<std::string> why;
+  for (const BadRecord& one : bad) why.push_back(one.why.message());
+  tell_set_aside(why);
   return geometry;
+}
+
+void tell_set_aside(std::span<const std::string> why) {
+  constexpr size_t kTold = 10;
+  for (size_t i = 0; i < std::min(why.size(), kTold); ++i)
+    fmt::print(stderr, "flux: set aside: {}\n", why[i]);
+  if (why.size() > kTold)
+    fmt::print(stderr, "flux: set aside: {} more records; `flux data validate` names them all\n",
+               with_commas(why.size() - kTold));
 }
 
 Result<Geometry> cut_test(const Job& job, unsigned threads, const std::atomic<bool>* stop) {
@@ -123,12 +153,17 @@ Result<std::string> check_frozen(const Job& job, uint32_t pass, const Geometry& 
         "set it back until the pass is closed, or start over with --fresh",
         name, join(differences, "\n  "));
   FLUX_RETURN_IF_ERROR(check_all_there(job, pass, frozen));
-  FLUX_ASSIGN_OR_RETURN(const auto dataset, Dataset::open(frozen, job.data));
-  if (job.data.global_shuffle) return std::string();  // its files are not those of the job
+  FLUX_RETURN_IF_ERROR(Dataset::open(frozen, job.data).status());
+  FLUX_ASSIGN_OR_RETURN(const auto own, own_files_cut(job, pass, frozen));
+  if (!own) return std::string();
+  if (job.data.global_shuffle) {  // what was looked at are the shuffled records
+    FLUX_RETURN_IF_ERROR(check_all_there(job, pass, *own));
+    FLUX_RETURN_IF_ERROR(Dataset::open(*own, job.data).status());
+  }
   FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(job.passes[pass].train));
   size_t added = 0;
   for (const std::string& path : files)
-    added += std::none_of(frozen.files.begin(), frozen.files.end(), [&](const DataFile& file) {
+    added += std::none_of(own->files.begin(), own->files.end(), [&](const DataFile& file) {
       return canonical(file.path) == canonical(path);
     });
   if (added == 0) return std::string();

@@ -18,6 +18,8 @@ Result<Geometry> scan_good(std::span<const std::string> files, const DataOptions
 // Data that a model is evaluated on. Bad records are told on standard error, the first ten.
 Result<Geometry> scan_evaluated(std::span<const std::string> files, const DataOptions& options,
                                 unsigned threads, const std::atomic<bool>* stop);
+// On standard error, the first ten: "flux: set aside: a.tsv:21:8: what is wrong".
+void tell_set_aside(std::span<const std::string> why);
 
 // The test data of a job, in the order of the files. Bad records are written to
 // OUTPUT/bad_records/test.tsv, which is of the newest evaluation.
@@ -25,7 +27,7 @@ Result<Geometry> cut_test(const Job& job, unsigned threads, const std::atomic<bo
 
 // Pass `pass` of a job. Bad records are written to OUTPUT/bad_records/pass-NUMBER.tsv, which is of
 // the newest cut of that pass. With data.global_shuffle the cut is of
-// OUTPUT/shuffled/pass-NUMBER.blocks.
+// OUTPUT/shuffled/pass-NUMBER.blocks, and that of `files` is kept beside it, as sources.json.
 Result<Geometry> cut_pass(const Job& job, uint32_t pass, std::span<const std::string> files,
                           unsigned threads, const std::atomic<bool>* stop);
 

@@ -20,8 +20,8 @@ struct RunOptions {
   bool terminal = false;
   const std::atomic<bool>* stop = nullptr;
   std::string resume_command;  // printed when stopped
-  bool quiet = false;          // nothing is printed
   bool json = false;           // events for programs (main/event_lines.h)
+  bool quiet = false;          // neither lines for people nor, as events, messages and the end
 };
 
 Result<Summary> run_job(const Job& job, const RunOptions& options);

@@ -124,7 +124,7 @@ Result<SampledText> sample_text(std::span<const std::string> files, const PipeOp
         copy_lines(files[at], pipe, {headers, headers && i == 0}, share, to.get()));
     looked[at] = one.whole;
     const uint64_t header = headers ? 1 : 0;
-    sum.pieces.push_back({files[at], one.lines, header + sum.lines + 1, header + 1});
+    sum.pieces.push_back({files[at], one.lines, header + sum.lines + 1, header + 1, at});
     sum.lines += one.lines;
     sampled_bytes += static_cast<double>(one.bytes);
     if (one.whole) known_lines += static_cast<double>(one.lines);
@@ -172,14 +172,19 @@ Result<SampledText> sample_records(std::span<const std::string> files, uint64_t 
   return sum;
 }
 
+const SamplePiece* piece_of_line(const SampledText& taken, uint64_t line) {
+  for (const SamplePiece& piece : taken.pieces)
+    if (line >= piece.first_in_sample && line - piece.first_in_sample < piece.lines) return &piece;
+  return nullptr;
+}
+
 namespace {
 
 // The place in its own file of what a message calls line `line` of a sample; "": it is in none.
 std::string own_place(const SampledText& taken, uint64_t line) {
-  for (const SamplePiece& piece : taken.pieces)
-    if (line >= piece.first_in_sample && line - piece.first_in_sample < piece.lines)
-      return fmt::format("{}:{}", piece.path, line - piece.first_in_sample + piece.first_in_file);
-  return "";
+  const SamplePiece* piece = piece_of_line(taken, line);
+  if (piece == nullptr) return "";
+  return fmt::format("{}:{}", piece->path, line - piece->first_in_sample + piece->first_in_file);
 }
 
 // Of a text that goes on behind the name of a sample: ":LINE:". 0: it does not.

@@ -22,6 +22,7 @@ struct SamplePiece {
   std::string path;
   uint64_t lines = 0;
   uint64_t first_in_sample = 1, first_in_file = 1;
+  size_t file = 0;  // index of those that were sampled
 };
 
 struct SampledText {
@@ -41,6 +42,9 @@ Result<SampledText> sample_text(std::span<const std::string> files, const PipeOp
 // which read the files, how it is read.
 Result<SampledText> sample_records(std::span<const std::string> files, uint64_t records_max,
                                    const std::string& out, DataOptions* options);
+
+// Where line `line` of a sample comes from; null: from nowhere.
+const SamplePiece* piece_of_line(const SampledText& taken, uint64_t line);
 
 // A message about the file `sample` in terms of the files that it was taken from, which are those
 // that a person knows: "SAMPLE:7:2: ..." becomes "day_3.txt:5:2: ...".

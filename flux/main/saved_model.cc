@@ -1,6 +1,7 @@
 #include "flux/main/saved_model.h"
 
 #include <atomic>
+#include <map>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -64,7 +65,12 @@ Status load_newest(const CheckpointStore& store, SavedModel* model) {
   model->path = store.path_of(model->manifest.number);
   std::vector<std::string> passes;
   for (const PassSpec& pass : model->role.job.passes) passes.push_back(pass.name);
-  FLUX_RETURN_IF_ERROR(check_same_job(store, model->manifest, describe_model(model->role), passes));
+  std::map<std::string, std::string> wanted = describe_model(model->role);
+  // Whoever only looks at a model may read other files than those that it was trained on.
+  if (const auto trained = model->manifest.model.find("data.format");
+      trained != model->manifest.model.end())
+    wanted["data.format"] = trained->second;
+  FLUX_RETURN_IF_ERROR(check_same_job(store, model->manifest, wanted, passes));
   FLUX_RETURN_IF_ERROR(make_server_for(model));
   return unless_replaced(load_shards(store, model));
 }

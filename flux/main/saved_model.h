@@ -3,6 +3,7 @@
 // A server with every shard, and what is needed to run the network on it; nothing trains and
 // nothing is written. A run in progress may replace a checkpoint while it is read: then its
 // successor is taken.
+// The job may name another data.format than the one that the model was trained from.
 // Failure: kInvalid if there is none (with advice) or it belongs to another model (with the
 // differences); kCorrupt names the bad file.
 #pragma once

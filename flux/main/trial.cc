@@ -4,9 +4,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <utility>
 
+#include "flux/data/bad_records.h"
 #include "flux/main/evaluate.h"
+#include "flux/main/pass_data.h"
 #include "flux/main/run_job.h"
 #include "flux/main/saved_model.h"
 #include "flux/storage/atomic_file.h"
@@ -40,62 +44,122 @@ TemporaryFolder::~TemporaryFolder() {
   (void)ignored;
 }
 
-Result<std::vector<std::string>> training_files(const Job& job) {
-  std::vector<std::string> files;
-  for (const PassSpec& pass : job.passes) {
-    FLUX_ASSIGN_OR_RETURN(const auto more, expand_globs(pass.train));
-    files.insert(files.end(), more.begin(), more.end());
+Result<TrainingFiles> training_files(const Job& job) {
+  TrainingFiles all;
+  for (size_t p = 0; p < job.passes.size(); ++p) {
+    FLUX_ASSIGN_OR_RETURN(const auto more, expand_globs(job.passes[p].train));
+    all.paths.insert(all.paths.end(), more.begin(), more.end());
+    all.passes.resize(all.paths.size(), p);
   }
-  return files;
+  return all;
 }
 
 namespace {
 
+// A sample, how it is read, and the pass of each file that it was taken from.
+struct Taken {
+  std::string path;
+  SampledText text;
+  DataOptions data;
+  std::vector<size_t> passes;
+
+  std::string in_own_files(const std::string& message) const {
+    return flux::in_own_files(text, path, message);
+  }
+};
+
+// The bad records of a sample, as people know them; kInvalid if a pass has more than allowed.
+Result<std::vector<std::string>> find_bad(const Taken& taken, const std::atomic<bool>* stop) {
+  std::vector<std::string> all;
+  if (taken.data.bad_records == 0) return all;
+  DataOptions any = taken.data;
+  any.bad_records = UINT64_MAX;
+  FLUX_ASSIGN_OR_RETURN(const Geometry cut, Dataset::scan({&taken.path, 1}, any, 1, stop));
+  Geometry good = cut;
+  FLUX_ASSIGN_OR_RETURN(const auto bad, set_aside_bad_records(any, 1, stop, &good));
+  std::map<size_t, std::vector<std::string>> by_pass;
+  for (const BadRecord& one : bad) {
+    all.push_back(taken.in_own_files(one.why.message()));
+    const uint64_t line = header_lines_of(any) + cut.blocks[one.block].lines_before + one.line + 1;
+    const SamplePiece* piece = piece_of_line(taken.text, line);
+    by_pass[piece != nullptr ? taken.passes[piece->file] : 0].push_back(all.back());
+  }
+  for (const auto& [pass, why] : by_pass)
+    if (why.size() > taken.data.bad_records)
+      return too_many_bad_records(why[0], why.size(), taken.data.bad_records);
+  return all;
+}
+
+Result<Taken> take(const TrainingFiles& files, const DataOptions& options, uint64_t lines,
+                   const std::string& path) {
+  Taken taken;
+  taken.path = path;
+  taken.passes = files.passes;
+  FLUX_ASSIGN_OR_RETURN(taken.text, take_records(files.paths, options, lines, path, &taken.data));
+  return taken;
+}
+
+// Tells of what is bad in a sample, and has a run over it set as much aside.
+Status set_aside(const Taken& taken, const std::atomic<bool>* stop, Job* small) {
+  const auto bad = find_bad(taken, stop);
+  if (!bad.is_ok()) return bad.status();
+  tell_set_aside(bad.value());
+  small->data.bad_records = std::max<uint64_t>(small->data.bad_records, bad.value().size());
+  return Status::ok();
+}
+
 // Trains on the samples; messages name those.
-Status try_out(const Job& small, const std::atomic<bool>* stop, Trial* trial) {
+Status try_out(const Job& small, const std::atomic<bool>* stop, bool json, Trial* trial) {
   FLUX_RETURN_IF_ERROR(make_folders(small.output));
   RunOptions options;
   options.quiet = true;
+  options.json = json;
   options.stop = stop;
   FLUX_ASSIGN_OR_RETURN(trial->summary, run_job(small, options));
   if (trial->summary.state != "complete")
     return error(Code::kCancelled, "stopped during the trial");
   FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(small));
-  FLUX_ASSIGN_OR_RETURN(trial->read_back, evaluate(*model, small.test, stop));
+  FLUX_ASSIGN_OR_RETURN(trial->read_back, evaluate(*model, small.test, stop, SetAside::kUntold));
   return Status::ok();
 }
 
 }  // namespace
 
-Result<Trial> run_trial(const Job& job, uint64_t batches, const std::atomic<bool>* stop) {
+Result<Trial> run_trial(const Job& job, uint64_t batches, const std::atomic<bool>* stop,
+                        bool json) {
   Trial trial;
   FLUX_ASSIGN_OR_RETURN(trial.folder, TemporaryFolder::create());
   const uint64_t lines = batches * job.data.batch_size;
-  FLUX_ASSIGN_OR_RETURN(const auto files, training_files(job));
+  const std::string& folder = trial.folder->path();
+  std::vector<Taken> samples(1);
+  FLUX_ASSIGN_OR_RETURN(const TrainingFiles files, training_files(job));
+  FLUX_ASSIGN_OR_RETURN(samples[0], take(files, job.data, lines, join_path(folder, "train.txt")));
+  trial.own_test = !job.test.empty();
+  if (trial.own_test) {
+    TrainingFiles test;
+    FLUX_ASSIGN_OR_RETURN(test.paths, expand_globs(job.test));
+    test.passes.resize(test.paths.size());  // all of one
+    samples.emplace_back();
+    FLUX_ASSIGN_OR_RETURN(samples[1], take(test, job.data, lines, join_path(folder, "test.txt")));
+  }
   Job small = job;
-  trial.text = join_path(trial.folder->path(), "train.txt");
-  FLUX_ASSIGN_OR_RETURN(trial.train, take_records(files, job.data, lines, trial.text, &small.data));
-  small.data.bad_records *= job.passes.size();  // so many of each, and here they are one
-  trial.data = small.data;
-  small.output = join_path(trial.folder->path(), "out");
-  small.passes = {{"trial", {trial.text}}};
+  small.data = samples[0].data;
+  Status tried;
+  for (size_t i = 0; i < samples.size() && tried.is_ok(); ++i)
+    tried = set_aside(samples[i], stop, &small);
+  small.output = join_path(folder, "out");
+  small.passes = {{"trial", {samples.front().path}}};
+  small.test = {samples.back().path};
   small.epochs = 1;
   small.stop = {};
+  trial.text = samples[0].path;
+  trial.data = small.data;
   trial.repeats = phase_names(job).size();
-  small.test = {trial.text};
-  trial.own_test = !job.test.empty();
-  SampledText test;
-  if (trial.own_test) {
-    small.test = {join_path(trial.folder->path(), "test.txt")};
-    FLUX_ASSIGN_OR_RETURN(const auto test_files, expand_globs(job.test));
-    DataOptions same;
-    FLUX_ASSIGN_OR_RETURN(test,
-                          take_records(test_files, job.data, lines, small.test.front(), &same));
-  }
-  const Status tried = try_out(small, stop, &trial);
+  if (tried.is_ok()) tried = try_out(small, stop, json, &trial);
+  trial.train = samples[0].text;
   if (tried.is_ok()) return trial;
-  std::string message = in_own_files(trial.train, trial.text, tried.message());
-  if (trial.own_test) message = in_own_files(test, small.test.front(), message);
+  std::string message = tried.message();
+  for (const Taken& taken : samples) message = taken.in_own_files(message);
   return Status(tried.code(), std::move(message));
 }
 

@@ -4,6 +4,7 @@
 #include "flux/base/text.h"
 #include "flux/main/checked_job.h"
 #include "flux/main/commands.h"
+#include "flux/main/event_lines.h"
 #include "flux/main/forecast.h"
 #include "flux/main/stop_signal.h"
 #include "flux/main/trial.h"
@@ -39,33 +40,57 @@ Status dry_run(const Job& job) {
   Job sampled = job;
   sampled.data = trial.data;
   FLUX_ASSIGN_OR_RETURN(const IdCounts ids, count_ids(trial.text, sampled));
-  fmt::print("{}", forecast_text(forecast(role, files.size(), trial, ids)));
+  fmt::print("{}", forecast_text(forecast(role, files.paths.size(), trial, ids)));
   return Status::ok();
 }
 
-Status smoke(const Job& job, uint64_t batches) {
-  FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(job));
-  const std::vector<std::string> phases = phase_names(job);
+// Lines for people: on standard output, or as events of it.
+class Told {
+ public:
+  explicit Told(bool json) : events_(json) {}
+  bool json() const { return events_.on(); }
+  void say(const std::string& line) const {
+    if (json()) return events_.message(line);
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  }
+  void finished(const Summary& summary) const {
+    events_.emit("finished", {{"summary", nlohmann::ordered_json::parse(summary_json(summary))}});
+  }
+
+ private:
+  const EventLines events_;
+};
+
+void tell_networks(const RoleJob& role, const Told& told) {
+  const std::vector<std::string> phases = phase_names(role.job);
   for (size_t p = 0; p < phases.size(); ++p)
-    fmt::print("good: {}; {} nodes, {}, {}\n",
-               phases.size() == 1 ? "the job file" : "phase " + phases[p],
-               role.graphs[p]->nodes().size(),
-               counted(role.graphs[p]->parameter_count(), "dense parameter"),
-               counted(role.graphs[p]->tables().size(), "table"));
-  std::fflush(stdout);
-  FLUX_ASSIGN_OR_RETURN(const Trial trial, run_trial(job, batches, install_stop_signal()));
+    told.say(fmt::format("good: {}; {} nodes, {}, {}",
+                         phases.size() == 1 ? "the job file" : "phase " + phases[p],
+                         role.graphs[p]->nodes().size(),
+                         counted(role.graphs[p]->parameter_count(), "dense parameter"),
+                         counted(role.graphs[p]->tables().size(), "table")));
+}
+
+Result<Summary> smoke(const Job& job, uint64_t batches, const Told& told) {
+  FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(job));
+  tell_networks(role, told);
+  FLUX_ASSIGN_OR_RETURN(const Trial trial,
+                        run_trial(job, batches, install_stop_signal(), told.json()));
   FLUX_RETURN_IF_ERROR(check_trial(trial));
   const Summary& s = trial.summary;
-  fmt::print("good: {} examples read, trained and counted once; log loss {:.5f}, {} rows\n",
-             with_commas(s.examples), s.train_logloss, with_commas(s.rows));
-  fmt::print("good: a checkpoint written, read back, and evaluated to the same loss\n");
-  fmt::print("good: {} {} examples evaluated: {}\n", with_commas(trial.read_back.examples),
-             trial.own_test ? "test" : "training",
-             trial.read_back.whole() != nullptr ? metric_line(*trial.read_back.whole()) : "");
+  told.say(fmt::format("good: {} examples read, trained and counted once; log loss {:.5f}, {} rows",
+                       with_commas(s.examples), s.train_logloss, with_commas(s.rows)));
+  told.say("good: a checkpoint written, read back, and evaluated to the same loss");
+  told.say(
+      fmt::format("good: {} {} examples evaluated: {}", with_commas(trial.read_back.examples),
+                  trial.own_test ? "test" : "training",
+                  trial.read_back.whole() != nullptr ? metric_line(*trial.read_back.whole()) : ""));
   for (const PhaseSummary& phase : s.phases)
-    fmt::print("good: phase {}: {}\n", phase.name, accounting_line(phase.accounting));
-  fmt::print("the job is right as far as {} batches can tell\n", batches);
-  return Status::ok();
+    told.say(fmt::format("good: phase {}: {}", phase.name, accounting_line(phase.accounting)));
+  told.say(fmt::format("the job is right as far as {} batches can tell", batches));
+  told.finished(s);
+  return s;
 }
 
 }  // namespace
@@ -74,8 +99,10 @@ int dry_run_command(const Job& job) {
   return report(dry_run(job));
 }
 
-int smoke_command(const Job& job, uint64_t batches) {
-  return report(smoke(job, batches).with_context("smoke test"));
+int smoke_command(const Job& job, const RunArguments& arguments) {
+  Result<Summary> done = smoke(job, arguments.smoke, Told(arguments.json));
+  if (!done.is_ok()) done = done.status().with_context("smoke test");
+  return end_of_run(done, arguments.summary, arguments.json);
 }
 
 int graph_command(const GraphArguments& arguments) {

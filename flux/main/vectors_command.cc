@@ -6,11 +6,11 @@
 
 #include "flux/base/text.h"
 #include "flux/client/key_plan.h"
-#include "flux/data/piecewise_file.h"
 #include "flux/data/vocabulary.h"
 #include "flux/main/checked_job.h"
 #include "flux/main/commands.h"
 #include "flux/main/saved_model.h"
+#include "flux/main/text_out.h"
 #include "flux/nn/operator.h"
 #include "flux/storage/atomic_file.h"
 
@@ -87,8 +87,7 @@ class RowSource {
   std::vector<std::vector<float>> rows_;
 };
 
-Status write_vectors(const Vocabulary& vocabulary, RowSource* source, PiecewiseFile* file) {
-  PiecePacker packer(file->packing());
+Status write_vectors(const Vocabulary& vocabulary, RowSource* source, TextOut* out) {
   std::string text = fmt::format("{} {}\n", vocabulary.words.size(), source->dim());
   for (size_t begin = 0; begin < vocabulary.words.size(); begin += kWordsAtOnce) {
     const size_t end = std::min(vocabulary.words.size(), begin + kWordsAtOnce);
@@ -101,11 +100,10 @@ Status write_vectors(const Vocabulary& vocabulary, RowSource* source, PiecewiseF
         fmt::format_to(std::back_inserter(text), " {}", value);
       text += '\n';
     }
-    FLUX_ASSIGN_OR_RETURN(const auto piece, packer.pack(text));
-    FLUX_RETURN_IF_ERROR(file->append(piece));
+    FLUX_RETURN_IF_ERROR(out->write(text));
     text.clear();
   }
-  return file->commit();
+  return out->finish();
 }
 
 Status vectors(const VectorsArguments& arguments) {
@@ -121,13 +119,11 @@ Status vectors(const VectorsArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const Vocabulary vocabulary, Vocabulary::load(words));
   FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job));
   FLUX_ASSIGN_OR_RETURN(const size_t table, find_table(*model->role.graphs[0], arguments.table));
-  const bool to_screen = arguments.out == "-";
-  if (!to_screen) FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));
-  FLUX_ASSIGN_OR_RETURN(const auto file,
-                        PiecewiseFile::create(to_screen ? "/dev/stdout" : arguments.out));
+  if (arguments.out != "-") FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));
+  FLUX_ASSIGN_OR_RETURN(const auto out, TextOut::create(arguments.out));
   RowSource source(model.get(), table, shown_dim(*model->role.graphs[0], table, arguments.whole));
-  FLUX_RETURN_IF_ERROR(write_vectors(vocabulary, &source, file.get()));
-  if (!to_screen)
+  FLUX_RETURN_IF_ERROR(write_vectors(vocabulary, &source, out.get()));
+  if (!out->to_screen())
     fmt::print("{} vectors of {} in {}\n", with_commas(vocabulary.words.size()), source.dim(),
                arguments.out);
   return Status::ok();

@@ -28,6 +28,14 @@ SOURCE = Path(os.environ["FLUX_SOURCE_DIR"])
 DEADLINE_S = 300.0
 DENSE = 13
 SLOTS = 26
+# The smallest model of any slots: a job of it needs a data section, and an output to be trained.
+SMALLEST_MODEL = """
+tables: [{name: weight, dim: 1}]
+model:
+  layers:
+    - {name: sum, op: embedding, table: weight, combine: sum}
+    - {name: loss, op: logistic_loss, inputs: [sum, label]}
+"""
 
 
 class Record(NamedTuple):

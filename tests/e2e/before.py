@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import shutil
 import subprocess
 import unittest
 from xml.etree import ElementTree
 
-from _support import Case, example, sets, write_data
+from _support import SMALLEST_MODEL, Case, example, sets, write_data
 
 
 class Before(Case):
@@ -26,6 +27,37 @@ class Before(Case):
         self.assertIn("150 test examples evaluated: auc 0.", told)
         self.assertIn("the job is right as far as 3 batches can tell", told)
         self.assertFalse((self.folder / "out").exists(), "the output folder is not touched")
+
+    def test_smoke_for_programs(self) -> None:
+        (self.folder / "here").mkdir()
+        done = self.flux("run", example("ctr_dnn"), "--smoke", "3", *self.fields, "--json",
+                         "--summary", "here/summary.json")
+        events = [json.loads(line) for line in done.out.splitlines()]
+        kinds = [event["event"] for event in events]
+        for kind in ("started", "message", "checkpoint", "pass_done", "evaluated", "finished"):
+            self.assertIn(kind, kinds)
+        self.assertEqual((kinds[-1], kinds.count("finished")), ("finished", 1))
+        summary = json.loads((self.folder / "here/summary.json").read_text())
+        self.assertEqual(summary, events[-1]["summary"])
+        self.assertEqual((summary["state"], summary["applied_once"]), ("complete", 150))
+        told = [event["text"] for event in events if event["event"] == "message"]
+        self.assertIn("the job is right as far as 3 batches can tell", told)
+        self.assertNotIn("flux-trial", "".join(told), "a folder that is gone when it is read")
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_a_failed_smoke_for_programs(self) -> None:
+        (self.folder / "bad.tsv").write_text("1\tnonsense\n")
+        done = self.flux("run", example("lr"), "--smoke", "3", "--json", "--summary", "s.json",
+                         *self.fields, *sets(data__train="bad.tsv"), code=2)
+        last = json.loads(done.out.splitlines()[-1])
+        self.assertEqual(last["event"], "error")
+        self.assertIn("bad.tsv:1:", last["message"])
+        self.assertFalse((self.folder / "s.json").exists())
+        self.assert_refused(self.flux("run", example("lr"), "--smoke", "3", "--summary", "no/s",
+                                      *self.fields, code=None), "--summary no/s: its folder")
+        for flag in (["--json"], ["--summary", "s.json"]):  # it has neither events nor an end
+            self.assertEqual(self.flux("run", example("lr"), "--dry-run", *flag, *self.fields,
+                                       code=None).code, 2)
 
     def test_smoke_says_what_is_wrong(self) -> None:
         (self.folder / "bad.tsv").write_text("1\tnonsense\n")
@@ -58,13 +90,32 @@ class Before(Case):
             job = re.sub(r"(?m)^  train:.*\n", "", file.read())
         (self.folder / "job.yaml").write_text(
             job + "passes: [{name: mon, train: mon.tsv}, {name: tue, train: tue.tsv}]\n")
+        (self.folder / "test.tsv").write_text("".join([*lines[:30], "word\n"]))
         fields = [*self.fields[2:], *sets(data__bad_records=2)]  # of each pass
         self.flux("run", "job.yaml", *fields)
         for mode in (["--smoke", "3"], ["--dry-run"]):
-            self.flux("run", "job.yaml", *mode, *fields)
+            told = self.flux("run", "job.yaml", *mode, *fields).err
+            for place in ("mon.tsv:1:9: ", "mon.tsv:42:2: ", "tue.tsv:1:9: ", "test.tsv:31:5: "):
+                self.assertIn(f"flux: set aside: {place}", told)
+            self.assertEqual(told.count("set aside"), 5, told)
+            self.assertNotIn("flux-trial", told)
             fewer = [*fields, *sets(data__bad_records=1)]
             self.assert_refused(self.flux("run", "job.yaml", *mode, *fewer, code=None),
                                 "mon.tsv:1:", "data.bad_records")
+
+    def test_bad_records_are_counted_by_pass(self) -> None:
+        """Three in one pass are too many where two are allowed, however few the others have."""
+        lines = (self.folder / "train.tsv").read_text().splitlines(keepends=True)
+        for day, bad in (("mon", 3), ("tue", 0), ("wed", 0)):
+            (self.folder / f"{day}.tsv").write_text("".join(lines[:40] + ["word\n"] * bad))
+        with open(example("lr")) as file:
+            job = re.sub(r"(?m)^  train:.*\n", "", file.read())
+        passes = ", ".join(f"{{name: {day}, train: {day}.tsv}}" for day in ("mon", "tue", "wed"))
+        (self.folder / "job.yaml").write_text(f"{job}passes: [{passes}]\n")
+        fields = [*self.fields[2:], *sets(data__bad_records=2)]
+        for mode in ([], ["--smoke", "3"], ["--dry-run"]):
+            self.assert_refused(self.flux("run", "job.yaml", *mode, *fields, code=None),
+                                "mon.tsv:41:5: ", "this and 2 more bad records")
 
     def test_dry_run(self) -> None:
         write_data(self.folder / "big.tsv", 6000, seed=3)
@@ -112,15 +163,8 @@ class Before(Case):
             "run", "csv.yaml", "--smoke", "100", *sets(data__bad_records=1)).out)
 
     def job(self, name: str, data: str) -> None:
-        (self.folder / name).write_text(f"""
-data: {data}
-output: out
-tables: [{{name: weight, dim: 1}}]
-model:
-  layers:
-    - {{name: sparse, op: embedding, table: weight, combine: sum}}
-    - {{name: loss, op: logistic_loss, inputs: [sparse, label]}}
-""")
+        text = f"data: {data}\noutput: out\n" + SMALLEST_MODEL
+        (self.folder / name).write_text(text)
 
     def test_graph(self) -> None:
         told = self.flux("graph", example("ctr_dnn")).out

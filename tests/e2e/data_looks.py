@@ -6,7 +6,7 @@ import bz2
 import lzma
 import unittest
 
-from _support import Case, example, write_data
+from _support import SMALLEST_MODEL, Case, example, write_data
 
 LINES = [f"{i % 2} user:{i} price:0.5\n" for i in range(50)]
 
@@ -94,13 +94,7 @@ class DataLooks(Case):
         self.write("a.csv", "label,null,user\n1,17,3\n0,4,5\n")
         section = self.flux("data", "convert", "a.csv", "--to", "multislot", "--out",
                             "a, b: [c].txt").out
-        (self.folder / "job.yaml").write_text(section + """
-tables: [{name: weight, dim: 1}]
-model:
-  layers:
-    - {name: sum, op: embedding, table: weight, combine: sum}
-    - {name: loss, op: logistic_loss, inputs: [sum, label]}
-""")
+        (self.folder / "job.yaml").write_text(section + SMALLEST_MODEL)
         self.assertIn("2 record(s) in 1 file(s) are good",
                       self.flux("data", "validate", "--job", "job.yaml").out)
 
@@ -115,14 +109,8 @@ model:
     def test_keys_that_slots_would_share_need_a_job(self) -> None:
         self.write("a.txt", "1 item:3 seen:3 seen:4\n0 item:4\n")
         self.write("one.txt", "1 item:3\n0 item:4\n")
-        job = self.write("job.yaml", """
-data: {format: feasign, train: [a.txt], slots: [{name: item}, {name: seen, keys: item}]}
-tables: [{name: weight, dim: 1}]
-model:
-  layers:
-    - {name: sum, op: embedding, table: weight, combine: sum}
-    - {name: loss, op: logistic_loss, inputs: [sum, label]}
-""")
+        job = self.write("job.yaml", "data: {format: feasign, train: [a.txt], "
+                         "slots: [{name: item}, {name: seen, keys: item}]}" + SMALLEST_MODEL)
         to = ("--to", "feasign", "--out", "out.txt")
         self.assertIn("note: without --job every slot gets keys of its own",
                       self.flux("data", "convert", "a.txt", *to).err)

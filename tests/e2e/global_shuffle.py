@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import unittest
 from typing import Any
 
@@ -71,6 +72,29 @@ class GlobalShuffle(Case):
         with (self.folder / "a.txt").open("a") as file:
             file.write("1 user:x\n" * 7)
         self.assertEqual(self.train("global_shuffle: true, bad_records: 10")["skipped"], 7)
+
+    def test_sources_that_change_before_a_resume_are_named(self) -> None:
+        """As in a pass that is trained from them: until it is closed they stay as they are."""
+        (self.folder / "job.yaml").write_text(JOB.replace("EXTRA", "global_shuffle: true"))
+        source = self.folder / "a.txt"
+        good = source.read_text()
+        for output, arguments in (("one", ()), ("many", ("--servers", "1", "--workers", "1"))):
+            long = sets(output=output, epochs=5000, checkpoint__every_s=0.02)
+            source.write_text(good)
+            running = self.start("run", "job.yaml", *long, *arguments)
+            self.wait_checkpoint(output, running, '"open_pass"')
+            running.signal(signal.SIGINT)
+            self.assertEqual(running.finish().code, 130)
+            for other, told in ((good.replace("user:1", "user:2"), "its content has changed"),
+                                (good + "1 user:1\n", "bytes, was")):
+                source.write_text(other)
+                done = self.flux("run", "job.yaml", *long, *arguments, code=None)
+                self.assertEqual(done.code, 2, done.text)
+                self.assertRegex(done.text, f"a.txt: .*{told}")
+            source.unlink()
+            self.assertEqual(self.flux("run", "job.yaml", *long, *arguments, code=None).code, 2)
+            source.write_text(good)  # the same again
+            self.flux("run", "job.yaml", *long, *sets(stop__examples=1), *arguments)
 
     def test_what_it_does_not_go_with_is_said(self) -> None:
         (self.folder / "job.yaml").write_text(JOB.replace("EXTRA", "global_shuffle: true"))

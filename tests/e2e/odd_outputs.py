@@ -61,9 +61,10 @@ class OddOutputs(Case):
         self.assertIn("lost 0 · doubled 0", done.text)
 
     def test_a_bad_test_file_leaves_a_counted_model(self) -> None:
-        (self.folder / "bad.tsv").write_text("nonsense\n")
+        good = (self.folder / "train.tsv").read_text()
+        (self.folder / "bad.tsv").write_text(good + "nonsense\n")  # behind what is looked at first
         done = self.flux("run", *self.job(data__test="bad.tsv"), code=None)
-        self.assert_refused(done, "bad.tsv:1:9", "the model is saved")
+        self.assert_refused(done, "bad.tsv:401:9", "the model is saved")
         self.assertIn("400/400 applied once", done.out)
         self.flux("eval", *self.job())
 

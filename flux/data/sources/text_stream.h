@@ -1,8 +1,8 @@
 // TextStream: the text of a data file from front to back, however it is packed.
 //
 // Threads: belongs to one thread at a time. Ownership: refers to the ReadFile it was made for,
-// which must live longer. Failure: as the packing says, with the path; after a failure it is of no
-// use.
+// which must live longer. Failure: as the packing says, with the path; after a failure only
+// text_offset() is of use: the text before it was good, and was written to `out`.
 #pragma once
 
 #include <cstddef>

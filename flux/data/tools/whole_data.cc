@@ -31,7 +31,8 @@ Status read_block(const Dataset& data, uint32_t block, uint64_t records, bool na
   return Status::ok();
 }
 
-// Examples as the files hold them.
+}  // namespace
+
 DataOptions as_written(DataOptions options) {
   options.shuffle = false;
   options.dense_transform = "none";
@@ -41,8 +42,6 @@ DataOptions as_written(DataOptions options) {
   options.slices.clear();
   return options;
 }
-
-}  // namespace
 
 Result<WholeData> WholeData::open(const std::vector<std::string>& files, DataOptions options,
                                   unsigned threads) {
@@ -71,7 +70,10 @@ Status WholeData::read_named(const NamedSink& sink) const {
 
 Status WholeData::read_batches(bool named, const NamedSink& sink) const {
   if (options_.format == "sentences")
-    return invalid("files of format sentences are plain text: look at them with 'head'");
+    return invalid(
+        "sentences are no records: what a model reads of them is drawn in each epoch; flux data "
+        "head "
+        "shows them, flux data vocab counts their words");
   const auto blocks = static_cast<uint32_t>(data_->geometry().blocks.size());
   for (uint32_t first = 0; first < blocks; first += threads_) {
     std::vector<std::vector<NamedBatch>> read(std::min(threads_, blocks - first));

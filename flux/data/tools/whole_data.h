@@ -15,6 +15,9 @@
 
 namespace flux {
 
+// The options that read examples as the files hold them: nothing is computed, nothing shuffled.
+DataOptions as_written(DataOptions options);
+
 class WholeData {
  public:
   static Result<WholeData> open(const std::vector<std::string>& files, DataOptions options,

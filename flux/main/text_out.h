@@ -1,0 +1,36 @@
+// TextOut: where a command writes lines that a person named with --out.
+//
+// "-" is standard output. Another file appears only when it is whole, packed as the end of its name
+// says (.gz, .zst); pipes and devices are written in place.
+// Threads: one. Ownership: what is not finished is removed. Failure: Status with the path.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "flux/base/status.h"
+#include "flux/data/piecewise_file.h"
+
+namespace flux {
+
+class TextOut {
+ public:
+  static Result<std::unique_ptr<TextOut>> create(const std::string& named);
+  TextOut(const TextOut&) = delete;
+  TextOut& operator=(const TextOut&) = delete;
+
+  bool to_screen() const { return file_ == nullptr; }
+  Status write(std::string_view text);
+  Status finish();  // nothing may be written after it
+
+ private:
+  explicit TextOut(std::unique_ptr<PiecewiseFile> file);
+  Status flush();
+
+  std::unique_ptr<PiecewiseFile> file_;  // null: standard output
+  PiecePacker packer_;
+  std::string waiting_;  // of a piece
+};
+
+}  // namespace flux
