@@ -155,8 +155,10 @@ std::string shapes_text(const OperatorCase& one) {
 
 // Whether every operator has a shape here; says which have none.
 bool complete(const std::vector<OperatorCase>& cases) {
-  // The first two read keys (net_bench has them), the last is mul by another name.
-  std::set<std::string> seen = {"embedding", "sequence_mask", "entrywise_product"};
+  // The first three read keys (net_bench and the part `words` of the bench have them), the last is
+  // mul by another name.
+  std::set<std::string> seen = {"embedding", "sequence_mask", "skip_gram_loss",
+                                "entrywise_product"};
   for (const OperatorCase& one : cases) seen.insert(one.op);
   bool all = true;
   for (const OperatorInfo& info : operator_infos()) {

@@ -35,6 +35,7 @@ def _mlp(width: int) -> tuple[nn.Sequential, int]:
 
 
 class CtrDnn(nn.Module):
+    accumulator = 0.0  # where the sums of Adagrad start
     dims = DIM
 
     def __init__(self) -> None:
@@ -49,6 +50,7 @@ class CtrDnn(nn.Module):
 class DeepFm(nn.Module):
     """The weight and the vector of a key are parts of one row."""
 
+    accumulator = 1e-5  # where Adagrad's sums start; as in the job: better than 0 for both
     dims = 1 + DIM
 
     def __init__(self) -> None:
@@ -65,6 +67,7 @@ class DeepFm(nn.Module):
 
 
 class DcnV2(nn.Module):
+    accumulator = 0.0  # where the sums of Adagrad start
     dims = DIM
     crosses = 3
 
@@ -92,7 +95,9 @@ class Model:
         network = NETWORKS[name]()
         self.embedding = nn.Embedding(criteo.ROWS, network.dims, sparse=True)
         nn.init.normal_(self.embedding.weight, std=0.01)
-        self.sparse_optimizer = torch.optim.Adagrad(self.embedding.parameters(), lr=0.05)
+        self.sparse_optimizer = torch.optim.Adagrad(
+            self.embedding.parameters(), lr=0.05, initial_accumulator_value=network.accumulator
+        )
         self.dense_optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
         self.loss = nn.BCEWithLogitsLoss()
         self.network = torch.compile(network) if compiled else network
