@@ -1,5 +1,6 @@
 #include "flux/data/piecewise_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -144,6 +145,17 @@ Status PiecewiseFile::commit() {
   const int closed = ::close(std::exchange(fd_, -1));
   if (closed != 0) return errno_status("cannot close " + path_, errno);
   return sync_folder(parent_folder(path_));
+}
+
+Status write_packed_by_name(const std::string& named, std::string_view text) {
+  constexpr size_t kPieceBytes = 1 << 20;
+  FLUX_ASSIGN_OR_RETURN(const auto file, PiecewiseFile::create(named));
+  PiecePacker packer(file->packing());
+  for (; !text.empty(); text.remove_prefix(std::min(kPieceBytes, text.size()))) {
+    FLUX_ASSIGN_OR_RETURN(const auto piece, packer.pack(text.substr(0, kPieceBytes)));
+    FLUX_RETURN_IF_ERROR(file->append(piece));
+  }
+  return file->commit();
 }
 
 }  // namespace flux

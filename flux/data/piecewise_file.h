@@ -64,4 +64,7 @@ class PiecewiseFile {
   uint32_t plain_crc_ = 0;
 };
 
+// All of a text that is there already.
+Status write_packed_by_name(const std::string& named, std::string_view text);
+
 }  // namespace flux

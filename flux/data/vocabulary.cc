@@ -12,6 +12,7 @@
 #include "flux/data/line_error.h"
 #include "flux/data/lines.h"
 #include "flux/data/plain_text.h"
+#include "flux/data/sources/first_bytes.h"
 #include "flux/data/sources/text_stream.h"
 #include "flux/storage/read_file.h"
 
@@ -159,9 +160,6 @@ class VocabularyReader {
   Status end_line() {
     std::string_view line = line_;
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (number_ == 1 && byte_order_mark_bytes(line) > 0)  // one was passed over
-      return invalid("{}:1:1: a second byte order mark before the first word; save it without",
-                     path_);
     const VocabularyLine one = read_line(line);
     if (one.column != 0) return invalid("{}:{}:{}: {}", path_, number_, one.column, one.what);
     if (!seen_.insert(word_key(one.word)).second)
@@ -195,7 +193,8 @@ Result<Vocabulary> Vocabulary::load(const std::string& path, uint64_t bytes_max)
 std::string Vocabulary::to_text() const {
   std::string text;
   for (size_t i = 0; i < words.size(); ++i) text += fmt::format("{} {}\n", words[i], counts[i]);
-  return text;
+  const bool as_it_is = begins_as_text(text) && byte_order_mark_bytes(text) == 0;
+  return as_it_is ? text : std::string(kByteOrderMark) + text;
 }
 
 Result<Vocabulary> count_words(std::span<const std::string> files, uint64_t min_count,

@@ -36,7 +36,8 @@ struct Vocabulary {
 
   // Of at most `bytes_max` of text, which also bounds what a packed file becomes in memory.
   static Result<Vocabulary> load(const std::string& path, uint64_t bytes_max = kVocabularyBytesMax);
-  // The file's text.
+  // The file's text. It begins with a byte order mark where it would be read as something else
+  // without: its first word begins with such a mark, or as a packed file does.
   std::string to_text() const;
 };
 

@@ -127,13 +127,28 @@ Status check_out(const std::string& out, const std::string& to) {
       packing_name(packing));
 }
 
-// Without a job nobody says that two slots mean the same by a key.
-void tell_of_keys(const DataArguments& arguments, const DataOptions& options) {
+// Without a job nobody says what keys are, and whether two slots mean the same by one.
+void tell_of_keys(const DataArguments& arguments, const Source& source) {
+  const DataOptions& options = source.options;
   const bool made = options.format != "criteo_tsv" && options.format != "blocks";
-  if (!arguments.job.empty() || !made || options.raw_keys || options.slots.size() < 2) return;
+  if (!arguments.job.empty() || !made) return;
+  if (options.raw_keys && options.format != "parquet")  // whose files say it
+    fmt::print(stderr,
+               "note: the keys of {} are taken as they are (raw_keys: true), as they are large as "
+               "those that flux data convert writes; if they are ids of your own, name a job that "
+               "reads them: --job JOB\n",
+               source.files[0]);
+  if (options.raw_keys || options.slots.size() < 2) return;
   fmt::print(stderr,
              "note: without --job every slot gets keys of its own; if a job is to share them "
              "(slots with the same `keys`), convert with that job: --job JOB\n");
+}
+
+// The slot that is the job's group and is written, too.
+std::string group_slot_of(const DataOptions& options) {
+  const std::vector<std::string> slots = schema_of(options).slots;
+  const bool written = std::find(slots.begin(), slots.end(), options.group) != slots.end();
+  return written ? options.group : "";
 }
 
 Status convert(const DataArguments& arguments) {
@@ -145,7 +160,7 @@ Status convert(const DataArguments& arguments) {
   FLUX_RETURN_IF_ERROR(check_out(arguments.out, arguments.to));
   FLUX_ASSIGN_OR_RETURN(const Source source, find_source(arguments));
   FLUX_RETURN_IF_ERROR(check_job_names(schema_of(source.options)));
-  tell_of_keys(arguments, source.options);
+  tell_of_keys(arguments, source);
   FLUX_RETURN_IF_ERROR(not_an_input(arguments.out, source.files));
   FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));
   const auto begin = std::chrono::steady_clock::now();
@@ -153,7 +168,7 @@ Status convert(const DataArguments& arguments) {
                         WholeData::open(source.files, source.options, source.threads));
   uint64_t bytes = 0;
   const TextWriter* writer = find_text_writer(arguments.to);
-  WrittenSchema schema = {data.schema()};
+  WrittenSchema schema = {data.schema(), false, group_slot_of(source.options)};
   if (writer != nullptr && writer->names == TextWriter::kNameColumn) {
     FLUX_ASSIGN_OR_RETURN(schema.names, data.has_names());
   }

@@ -1,5 +1,6 @@
 // The `flux` binary: flags to options to one command.
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -131,6 +132,7 @@ int after_last_words(int exit_code) {
 
 int main(int argc, char** argv) {
   std::set_new_handler(out_of_memory);
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond what files may have fails, and is told
   flux::flush_denormals();
   try {
     return after_last_words(run_main(argc, argv));

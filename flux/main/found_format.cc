@@ -41,6 +41,11 @@ Result<std::optional<Override>> found_format(const Job& job, const FormatOf& of)
                    guess.status().message());
   const std::string& format = guess.value().format;
   fmt::print(stderr, "data.format auto: the lines of {} are {}\n", files[0], format);
+  if (guess.value().raw_keys && !job.data.raw_keys)
+    fmt::print(stderr,
+               "note: the keys of {} are as large as those that flux data convert writes; if they "
+               "come from it, say data.raw_keys: true\n",
+               files[0]);
   return std::optional<Override>(Override{"data.format", format});
 }
 

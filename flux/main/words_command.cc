@@ -6,6 +6,7 @@
 #include "flux/base/text.h"
 #include "flux/data/corpus_gen.h"
 #include "flux/data/dataset.h"
+#include "flux/data/piecewise_file.h"
 #include "flux/data/vocabulary.h"
 #include "flux/main/commands.h"
 #include "flux/main/gen_progress.h"
@@ -45,7 +46,7 @@ Status count(const VocabArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const Vocabulary vocabulary,
                         count_words(files, arguments.min_count, threads_of(arguments.threads)));
   FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));
-  FLUX_RETURN_IF_ERROR(write_file_atomic(arguments.out, vocabulary.to_text()));
+  FLUX_RETURN_IF_ERROR(write_packed_by_name(arguments.out, vocabulary.to_text()));
   fmt::print("{}: {} words, which come {} times\n", arguments.out,
              with_commas(vocabulary.words.size()), with_commas(vocabulary.total));
   return Status::ok();

@@ -1,6 +1,8 @@
 #include "plugins/parquet/column_cursor.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <type_traits>
 #include <utility>
@@ -12,6 +14,7 @@ namespace {
 
 constexpr int64_t kLevels = 32 << 10;      // read at once
 constexpr int64_t kValuesMax = 1LL << 31;  // of one column in one read
+constexpr double kFloatMax = std::numeric_limits<float>::max();
 
 // `Type`: of the file (parquet::Int64Type ...); `Out`: uint64_t or float.
 template <typename Type, typename Out>
@@ -35,6 +38,7 @@ class TypedCursor final : public ColumnCursor {
         read_lists(std::min(left, kLevels));
         size_ = before;
         rows_ = rows_before;
+        forget_large();
       }
     } else if (reader_->Skip(row) != row) {
       short_column();
@@ -45,6 +49,7 @@ class TypedCursor final : public ColumnCursor {
     memory_ = memory;
     size_ = rows_ = 0;
     counted_ = false;
+    forget_large();
     if (many_) begin_counting(0);
     room(0);
   }
@@ -62,7 +67,8 @@ class TypedCursor final : public ColumnCursor {
 
   Values values() const override {
     return {memory_->keys.data(), memory_->numbers.data(),
-            counted_ ? memory_->begin.data() : nullptr};
+            counted_ ? memory_->begin.data() : nullptr, memory_->large.data(),
+            memory_->large.size()};
   }
 
  private:
@@ -84,6 +90,22 @@ class TypedCursor final : public ColumnCursor {
     } else {
       return static_cast<float>(value);
     }
+  }
+
+  // `to` is where the values behind those that are there go.
+  void convert_all(const T* from, size_t count, Out* to) {
+    for (size_t i = 0; i < count; ++i) to[i] = convert(from[i]);
+    if constexpr (std::is_same_v<T, double> && std::is_same_v<Out, float>) {
+      bool large = false;
+      for (size_t i = 0; i < count; ++i) large |= std::abs(from[i]) > kFloatMax;
+      for (size_t i = 0; large && i < count; ++i)
+        if (std::isinf(to[i])) memory_->large.push_back({size_ + i, from[i]});
+    }
+  }
+  // Those that do not count any more.
+  void forget_large() {
+    std::vector<LargeNumber>& large = memory_->large;
+    while (!large.empty() && large.back().place >= size_) large.pop_back();
   }
 
   // Whether the file has the bits that are wanted: they are read where they belong.
@@ -126,8 +148,7 @@ class TypedCursor final : public ColumnCursor {
       levels = reader_->ReadBatch(most, levels_of(most, &def_), nullptr, to, values);
     } else {
       levels = fetch(most, values);
-      Out* to = room(*values);
-      for (int64_t i = 0; i < *values; ++i) to[i] = convert(scratch()[i]);
+      convert_all(scratch(), static_cast<size_t>(*values), room(*values));
     }
     if (levels <= 0) short_column();
     size_ += static_cast<size_t>(*values);
@@ -237,8 +258,7 @@ class TypedCursor final : public ColumnCursor {
   void put_pending() {
     if (values_pending_ == 0) return;
     Out* to = room(static_cast<int64_t>(values_pending_));
-    const T* from = scratch() + values_taken_;
-    for (size_t i = 0; i < values_pending_; ++i) to[i] = convert(from[i]);
+    convert_all(scratch() + values_taken_, values_pending_, to);
     size_ += values_pending_;
     values_taken_ += values_pending_;
     values_pending_ = 0;

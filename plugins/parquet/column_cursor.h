@@ -20,6 +20,7 @@ struct ColumnMemory {
   std::vector<uint64_t> keys;
   std::vector<float> numbers;
   std::vector<uint32_t> begin;
+  std::vector<LargeNumber> large;
 };
 
 class ColumnCursor {

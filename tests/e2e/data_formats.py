@@ -6,9 +6,10 @@ from __future__ import annotations
 import itertools
 import random
 import re
+import shutil
 import unittest
 
-from _support import SOURCE, Case, sets
+from _support import SOURCE, Case, Done, sets
 
 FORMATS = ("blocks", "criteo_tsv", "csv", "feasign", "libffm", "libsvm", "multislot", "vw")
 JOB = """
@@ -81,6 +82,10 @@ class DataFormats(Case):
             return None
         return done.out + f"  batch: 50\n  test: [{out}]\n"
 
+    def converted(self, given: str, to: str, out: str) -> Done:
+        """Without a job."""
+        return self.flux("data", "convert", given, "--to", to, "--out", out)
+
     def check_pairs(self, source: str, layers: str, refused: set[str]) -> None:
         first = self.job("source", source, layers)
         want = self.trained("out_source", first)
@@ -115,6 +120,57 @@ class DataFormats(Case):
                          "slots: [{name: user}, {name: tags, values: true}]}", SPARSE_ONLY,
                          {"criteo_tsv", "libsvm", "multislot"})
 
+    def test_what_was_converted_is_converted_as_it_is_without_a_job(self) -> None:
+        (self.folder / "one.txt").write_text(one_slot_lines(500))
+        (self.folder / "slots.txt").write_text(slots_lines(500))
+        one = ("weights: true, group: sid, slots: [{name: features, values: true}]", WEIGHTED,
+               ("blocks", "csv", "feasign", "libsvm"))
+        slots = ("slots: [{name: user}, {name: tags, values: true}]", SPARSE_ONLY,
+                 ("blocks", "csv", "feasign", "vw"))
+        for source, (declared, layers, formats) in (("one", one), ("slots", slots)):
+            job = self.job(source, f"data: {{format: feasign, train: [{source}.txt], test: "
+                           f"[{source}.txt], batch: 50, {declared}}}", layers)
+            want = self.trained(f"out_{source}", job)
+            for first, second in itertools.product(formats, formats):
+                with self.subTest(source=source, first=first, second=second):
+                    once = self.converted(f"{source}.txt", second, f"once.{second}")
+                    self.converted(f"{source}.txt", first, f"first.{first}")
+                    twice = self.converted(f"first.{first}", second, f"twice.{second}")
+                    self.assertEqual(once.out, twice.out.replace("twice", "once"))
+                    self.assertEqual((self.folder / f"twice.{second}").read_bytes(),
+                                     (self.folder / f"once.{second}").read_bytes())
+                    self.assertEqual("are taken as they are" in twice.err, first != "blocks")
+                    self.assertNotIn("are taken as they are", once.err)
+            section = f"{twice.out}  batch: 50\n  test: [twice.{second}]\n"
+            self.assertEqual(self.trained("out_twice", self.job("twice", section, layers)), want)
+            shutil.rmtree(self.folder / "out_twice")
+
+    def test_auto_says_where_keys_look_converted(self) -> None:
+        (self.folder / "a.txt").write_text(slots_lines(500))
+        self.converted("a.txt", "csv", "a.csv")
+        data = "slots: [{name: user, values: true}, {name: tags, values: true}], train: [a.csv]"
+        job = self.job("auto", f"data: {{{data}}}", SPARSE_ONLY)
+        says = "come from it, say data.raw_keys: true"
+        self.assertIn(says, self.flux("data", "validate", "--job", job).err)
+        job = self.job("auto", f"data: {{{data}, raw_keys: true}}", SPARSE_ONLY)
+        self.assertNotIn(says, self.flux("data", "validate", "--job", job).err)
+
+    def test_a_group_that_is_a_slot_is_held_where_the_slot_is(self) -> None:
+        (self.folder / "a.txt").write_text(slots_lines(500))
+        job = self.job("source", "data: {format: feasign, train: [a.txt], test: [a.txt], batch: "
+                       "50, group: user, slots: [{name: user}, {name: tags, values: true}]}",
+                       SPARSE_ONLY)
+        want = self.trained("out_source", job)
+        head = self.summary("out_source")["test"]["heads"][0]
+        self.assertGreater(head["groups"], 20)
+        for to in ("csv", "libffm", "vw"):
+            section = self.convert(job, to, f"a.{to}")
+            assert section is not None
+            self.assertIn("group: sid" if to == "csv" else "group: user", section)
+            self.assertEqual(self.trained(f"out_{to}", self.job(to, section, SPARSE_ONLY)), want)
+            got = self.summary(f"out_{to}")["test"]["heads"][0]
+            self.assertEqual(got["groups"], head["groups"], to)
+            self.assertAlmostEqual(got["gauc"], head["gauc"], places=9)
 
     def test_the_format_is_known_by_the_lines_and_said(self) -> None:
         (self.folder / "a.txt").write_text(slots_lines(500))
@@ -152,12 +208,12 @@ class Matrix(Case):
     """A cell is a run of the model on the same examples in another format: the same numbers."""
 
     def model_job(self, model: str) -> tuple[str, str]:
-        """Its job, without what has no place in every format, and the kind of its data."""
+        """Its job, and the kind of its data."""
         text = (SOURCE / "models" / f"{model}.yaml").read_text()
         kind = re.search(r"data/made/(\w+)/train.txt", text)
         assert kind is not None
         path = self.folder / f"{model}.yaml"
-        path.write_text(re.sub(r"\n  group: .*", "", text))
+        path.write_text(text)
         return path.name, kind[1]
 
     def run_cell(self, job: str, name: str, path: str, *more: str) -> tuple[object, ...]:

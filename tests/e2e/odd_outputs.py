@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
+import subprocess
 import threading
 import unittest
 from pathlib import Path
 
-from _support import Case, write_data
+from _support import DEADLINE_S, FLUX, Case, Done, write_data
 
 
 class OddOutputs(Case):
@@ -49,6 +51,30 @@ class OddOutputs(Case):
         self.flux("run", *self.job())
         done = self.flux("predict", *self.job(), "--out", "/dev/full", code=None)
         self.assert_refused(done, "/dev/full", "No space left", code=1)
+
+    def limited(self, *arguments: str) -> Done:
+        """Runs flux where a file may have 8 KiB, as under `ulimit -f` or a quota."""
+        limit = 8 << 10
+        done = subprocess.run(
+            [str(FLUX), *arguments], cwd=self.folder, capture_output=True, text=True,
+            timeout=DEADLINE_S,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def test_a_file_that_may_not_grow_is_told(self) -> None:
+        (self.folder / "words.txt").write_text(" ".join(f"word{i}" for i in range(2000)))
+        convert = ("data", "convert", "train.tsv", "--to")
+        commands = [(*convert, "csv", "--out", "a.csv"), (*convert, "feasign", "--out", "a.gz"),
+                    (*convert, "blocks", "--out", "a.blocks"),
+                    ("data", "gen", "criteo", "--examples", "1000", "--out", "a.tsv"),
+                    ("data", "vocab", "words.txt", "--min-count", "1", "--out", "v.txt")]
+        if (FLUX.parent / "flux_parquet.so").exists():
+            commands.append((*convert, "parquet", "--out", "a.parquet"))
+        for command in commands:
+            with self.subTest(" ".join(command)):
+                self.assert_refused(self.limited(*command), f"{command[-1]}.tmp",
+                                    "File too large", code=1)
+                self.assertEqual(list(self.folder.glob(f"{command[-1]}*")), [], "left over")
 
     def test_readers_beside_a_run(self) -> None:
         running = self.start("run", *self.job(epochs=3000, checkpoint__every_s=0.02,

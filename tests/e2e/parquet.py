@@ -6,10 +6,12 @@ Needs the plug-in (`make parquet`) and the pyarrow that came with it; without th
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import unittest
+from pathlib import Path
 from typing import NamedTuple
 
 from _support import DEADLINE_S, FLUX, SOURCE, Case, Done
@@ -100,6 +102,8 @@ put("nan_label", label=pa.array([1.0] * 7 + [float("nan")] + [0.0] * 12))
 put("null_label", label=pa.array([1] * 7 + [None] + [0] * 12))
 put("inf_price", price=pa.array([1.0] * 7 + [float("inf")] + [0.0] * 12))
 put("large_price", price=pa.array([1.0] * 7 + [1e300] + [0.0] * 12))
+put("large_label", label=pa.array([1.0] * 7 + [-1e39] + [0.0] * 12))
+put("large_value", tags_values=pa.array([[0.5]] * 7 + [[2e99]] + [[1.0]] * 12))
 put("some_unread", when=pa.array([day] * n), vector=pa.array([[0.5]] * n))
 put("nan_value", tags_values=pa.array([[0.5]] * 7 + [[float("nan")]] + [[1.0]] * 12))
 put("text_user", user=good["city"])
@@ -142,7 +146,8 @@ BAD = [
     Bad("nan_label", "record 8: label 'label' is missing or not a number"),
     Bad("null_label", "record 8: label 'label' is missing or not a number"),
     Bad("inf_price", "record 8: dense feature 'price' is infinite"),
-    Bad("large_price", "record 8: dense feature 'price' is infinite or too large for a float"),
+    Bad("large_price", "record 8: dense feature 'price' is 1e\\+300; a float holds at most 3.4e38"),
+    Bad("large_label", "record 8: label 'label' is -1e\\+39; a float holds at most"),
     Bad("text_user", "column 'user' \\(slot\\) is BYTE_ARRAY.*texts need text: true"),
     Bad("float_user", "column 'user' \\(slot\\) is DOUBLE; allowed: whole numbers, texts"),
     Bad("whole_city", "column 'city' \\(slot\\) is INT64; allowed: texts"),
@@ -226,8 +231,9 @@ class Parquet(Case):
         self.assertEqual(done.out, "0 user:0 tags:0 city:x age:1 price:0.5\n", "texts as they are")
         self.assertRegex(done.err, r"note: some_unread.parquet: not read.*'when' \(INT64 "
                          r"\(Timestamp.*'vector' \(list of DOUBLE\)\n\Z")
-        for name, says in (("large_price", "dense feature 'price'"),
-                           ("nan_value", "a value of slot 'tags'")):
+        for name, says in (("large_price", "dense feature 'price' is 1e+300; a float holds"),
+                           ("nan_value", "a value of slot 'tags'"),
+                           ("large_value", "a value of slot 'tags' is 2e+99; a float holds")):
             shown = self.flux("data", "head", f"{name}.parquet", "-n", "7").out
             self.assertEqual(shown.count("\n"), 7, "only what is shown has to be right")
             done = self.flux("data", "head", f"{name}.parquet", code=2)
@@ -241,7 +247,7 @@ class Parquet(Case):
             "    - {name: linear, op: fc, inputs: dense, units: 1}\n", "").replace(
             "inputs: [sparse, linear]", "inputs: [sparse, sparse]")
         (self.folder / "job.yaml").write_text(layers)
-        says = "valued.parquet: record 8: 3 keys of a slot, but 2 values of them"
+        says = "valued.parquet: record 8: slot 'tags' has 3 keys, but 2 values of them"
         validated = self.flux("data", "validate", "--job", "job.yaml", code=2)
         self.assertIn(says, validated.err)
         self.assertIn("1 of 20 records are bad", validated.err)
@@ -264,6 +270,26 @@ class Parquet(Case):
                     self.assertEqual(done.out, want, f"byte {at}")
                 refused += done.code == 2
             self.assertGreater(refused, 20, name)
+
+    def test_check_sums_are_made_by_the_plug_in(self) -> None:
+        """libparquet calls arrow's function by its name, which the plug-in has to be found for."""
+        self.python(FOREIGN)
+        out = self.folder / "bindings"
+        subprocess.run([str(FLUX), "data", "head", "packed_1.parquet"], cwd=self.folder, check=True,
+                       stdout=subprocess.DEVNULL, timeout=DEADLINE_S,
+                       env={**os.environ, "LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": str(out)})
+        told = "".join(path.read_text() for path in self.folder.glob("bindings.*"))
+        found = re.findall(r"binding file \S*/libparquet\.so\S* \[\d+\] to (\S+) \[\d+\]: "
+                           r"normal symbol `\w*arrow8internal5crc32\w*'", told)
+        self.assertEqual([Path(name).name for name in found], ["flux_parquet.so"], told[-2000:])
+
+    def test_two_columns_of_one_name_are_not_written(self) -> None:
+        (self.folder / "a.txt").write_text("1 x:3:0.5 x_values:4\n0 x:4 x_values:5\n")
+        done = self.flux("data", "convert", "a.txt", "--to", "parquet", "--out", "a.parquet",
+                         code=2)
+        self.assertIn("flux: --to parquet: the format cannot hold the values of slot 'x' beside "
+                      "the slot 'x_values'", done.err)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["a.txt"])
 
     def test_its_own_files_keep_the_keys_of_tables(self) -> None:
         self.flux("data", "gen", "criteo", "--examples", "3000", "--out", "a.tsv")

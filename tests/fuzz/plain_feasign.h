@@ -18,8 +18,8 @@ inline bool plain_feasign_labels(const DataOptions& options, const std::string& 
 inline bool plain_feasign_note(const DataOptions& options, const std::string& name,
                                const std::string& value, PlainRecord* out) {
   if (name == "w") return options.weights && out->set_weight(value);
-  if (name == "sid") out->set_session(value);
-  return name == "id" || name == "sid";
+  if (name == "sid") return out->set_session(value);
+  return name == "id" && out->set_name();
 }
 
 inline bool plain_feasign_word(const DataOptions& options, const std::string& word,

@@ -23,8 +23,7 @@ inline bool plain_libsvm_head(const DataOptions& options, const std::string& wor
 
 inline bool plain_libsvm_feature(const std::string& word, PlainRecord* out) {
   if (!word.starts_with("qid:")) return plain_indexed(0, word, out);
-  out->set_session(word.substr(4));
-  return word.size() > 4;
+  return word.size() > 4 && out->set_session(word.substr(4));
 }
 
 // FIELD:INDEX or FIELD:INDEX:VALUE; the field is the number of the slot.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -89,15 +90,19 @@ class PlainRecord {
     if (options_.minus_one_is_zero && labels_[index] == -1) labels_[index] = 0;
     return true;
   }
-  bool set_weight(const std::string& text) { return plain_number(text, &weight_) && weight_ >= 0; }
+  bool set_weight(const std::string& text) {
+    return first(&has_weight_) && plain_number(text, &weight_) && weight_ >= 0;
+  }
+  bool set_name() { return first(&has_name_); }
   bool set_dense(size_t index, const std::string& text) {
     if (dense_[index]) return false;
     return plain_number(text, &dense_[index].emplace());
   }
-  void set_session(const std::string& text) {
-    if (options_.group != "sid") return;
-    if (options_.raw_keys && plain_whole(text, &group_)) return;
-    group_ = hash_bytes(text);
+  bool set_session(const std::string& text) {
+    if (!first(&has_session_)) return false;
+    if (options_.group != "sid") return true;
+    if (!options_.raw_keys || !plain_whole(text, &group_)) group_ = hash_bytes(text);
+    return true;
   }
 
   bool add_key(size_t slot, const std::string& text, float value) {
@@ -148,11 +153,15 @@ class PlainRecord {
     uint64_t key;
     float value;
   };
+  // A line has at most one of these.
+  static bool first(bool* has) { return !std::exchange(*has, true); }
+
   const DataOptions& options_;
   std::vector<std::optional<float>> dense_;
   std::vector<float> labels_;
   float weight_ = 1;
   uint64_t group_ = 0;
+  bool has_weight_ = false, has_name_ = false, has_session_ = false;
   std::vector<Key> keys_;
 };
 

@@ -53,6 +53,8 @@ class ParquetDataset final : public Dataset {
     ParquetBlock::Content content{source.layout(), nullptr, nullptr};
     FLUX_ASSIGN_OR_RETURN(content.columns,
                           source.read(block.lines_before, static_cast<uint32_t>(block.lines())));
+    content.large = LargeNumbers({content.columns->values(), source.layout()->map.wanted.size()},
+                                 content.columns->rows());
     if (!follow_each_other(order)) {
       FLUX_ASSIGN_OR_RETURN(content.rows, source.rows_of(*content.columns, block.lines_before));
       content.columns = nullptr;

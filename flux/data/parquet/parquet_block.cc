@@ -122,40 +122,52 @@ void ParquetBlock::gather_keys(std::span<const uint32_t> records, Batch* out) co
   *begin = at;
 }
 
-Status ParquetBlock::refuse(uint32_t record, const char* what, const std::string& name,
-                            float value) const {
+Status ParquetBlock::refuse(uint32_t record, const BadNumber& bad) const {
+  if (const auto large = content_.large.find(bad.column, record, bad.index))
+    return invalid("{}: record {}: {} '{}' is {}; a float holds at most 3.4e38", path_,
+                   number_in_file(record), bad.what, bad.name, *large);
   return invalid("{}: record {}: {} '{}' is {}; it must be a number", path_, number_in_file(record),
-                 what, name,
-                 std::isnan(value) ? "missing or not a number"
-                                   : "infinite or too large for a float (at most 3.4e38)");
+                 bad.what, bad.name,
+                 std::isnan(bad.value) ? "missing or not a number" : "infinite");
 }
 
 Status ParquetBlock::check_numbers(std::span<const uint32_t> records, const Batch& batch) const {
   const size_t n = records.size();
+  const ColumnMap& map = content_.layout->map;
   if (const auto at = find_bad(batch.labels); at != batch.labels.end()) {
     const auto place = static_cast<size_t>(at - batch.labels.begin());
-    return refuse(records[place % n], "label", reading_->labels[place / n], *at);
+    const size_t label = place / n;
+    return refuse(records[place % n],
+                  {"label", reading_->labels[label], *at, map.labels[label], 0});
   }
-  for (size_t i = 0; i < batch.weights.size(); ++i)
-    if (is_bad(batch.weights[i]) || batch.weights[i] < 0)
+  for (size_t i = 0; i < batch.weights.size(); ++i) {
+    if (is_bad(batch.weights[i]))
+      return refuse(records[i], {"column", "weight", batch.weights[i], map.weight, 0});
+    if (batch.weights[i] < 0)
       return invalid("{}: record {}: weight {} is not a number of at least 0", path_,
                      number_in_file(records[i]), batch.weights[i]);
+  }
   const auto at = find_bad(batch.dense_values);
   if (at == batch.dense_values.end()) return Status::ok();
   const auto place = static_cast<size_t>(at - batch.dense_values.begin());
-  return refuse(records[place / batch.dense], "dense feature", reading_->dense[place % batch.dense],
-                *at);
+  const size_t dense = place % batch.dense;
+  return refuse(records[place / batch.dense],
+                {"dense feature", reading_->dense[dense], *at, map.dense[dense], 0});
 }
 
 Status ParquetBlock::check_values(std::span<const uint32_t> records, const Batch& batch) const {
   const auto at = find_bad(batch.values);
   if (at == batch.values.end()) return Status::ok();
   auto place = static_cast<size_t>(at - batch.values.begin());
-  if (!batch.begin.empty())  // else each slot has one key
-    place = static_cast<size_t>(std::upper_bound(batch.begin.begin(), batch.begin.end(), place) -
-                                batch.begin.begin() - 1);
-  return refuse(records[place / batch.slots], "a value of slot",
-                reading_->slots[place % batch.slots].name, *at);
+  uint32_t index = 0;
+  if (!batch.begin.empty()) {  // else each slot has one key
+    const auto behind = std::upper_bound(batch.begin.begin(), batch.begin.end(), place);
+    index = static_cast<uint32_t>(place) - *(behind - 1);
+    place = static_cast<size_t>(behind - batch.begin.begin() - 1);
+  }
+  const size_t slot = place % batch.slots;
+  return refuse(records[place / batch.slots], {"a value of slot", reading_->slots[slot].name, *at,
+                                               content_.layout->map.values[slot], index});
 }
 
 // What the job says of keys.

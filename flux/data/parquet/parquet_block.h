@@ -9,10 +9,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "flux/data/dataset.h"
 #include "flux/data/feature_plan.h"
+#include "flux/data/parquet/large_numbers.h"
 #include "flux/data/parquet/parquet_file.h"
 #include "flux/data/parquet/row_block.h"
 
@@ -47,6 +49,7 @@ class ParquetBlock final : public BlockReader {
     std::shared_ptr<const RowLayout> layout;
     std::shared_ptr<const ParquetColumns> columns;
     std::shared_ptr<const Batch> rows;
+    LargeNumbers large = {};  // by their places in the layout's map
   };
   ParquetBlock(std::shared_ptr<const ParquetReading> reading, std::string path, Content content,
                DataBlock block, uint32_t batch_size, std::vector<uint32_t> order);
@@ -65,7 +68,14 @@ class ParquetBlock final : public BlockReader {
   Status set_keys(std::span<const uint32_t> records, Batch* out) const;
   Status check_numbers(std::span<const uint32_t> records, const Batch& batch) const;
   Status check_values(std::span<const uint32_t> records, const Batch& batch) const;
-  Status refuse(uint32_t record, const char* what, const std::string& name, float value) const;
+  // A number that is not finite.
+  struct BadNumber {
+    const char* what;  // it is, and its name
+    std::string_view name;
+    float value;
+    uint32_t column, index;  // of the layout's map, and among the row's numbers in it
+  };
+  Status refuse(uint32_t record, const BadNumber& bad) const;
 
   const std::shared_ptr<const ParquetReading> reading_;
   const std::string path_;

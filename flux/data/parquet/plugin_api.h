@@ -13,7 +13,7 @@
 
 namespace flux::parquet_plugin {
 
-constexpr uint32_t kVersion = 2;  // of this table
+constexpr uint32_t kVersion = 3;  // of this table
 constexpr uint32_t kErrorBytes = 1024;
 constexpr const char* kEntry = "flux_parquet_plugin";  // a function: const Api* ()
 
@@ -45,12 +45,21 @@ struct Wanted {
 
 using HashText = uint64_t (*)(const char* text, uint64_t size);
 
+// A number of the file that is too large for a float: the one at `place` of those that were read.
+struct LargeNumber {
+  uint64_t place;
+  double number;
+};
+
 // The values of some rows, one row's behind the other's. Nulls are left out.
 struct Values {
   const uint64_t* keys;
   const float* numbers;
   // Row i has the values from begin[i] on, up to begin[i + 1]; null: value i alone.
   const uint32_t* begin;
+  // Those of `numbers` that became infinite, by their places; messages show them.
+  const LargeNumber* large = nullptr;
+  uint64_t large_count = 0;
 };
 // Values behind the last of a column that may be read, too, whatever they are.
 constexpr uint32_t kSpareValues = 4;

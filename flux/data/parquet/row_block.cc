@@ -283,8 +283,8 @@ Status RowFiller::fill_values() {
         continue;
       }
       if (count_of(*values, row) != count)
-        return invalid("{}: record {}: {} keys of a slot, but {} values of them", range_.path,
-                       range_.number + row + 1, count, count_of(*values, row));
+        return invalid("{}: record {}: slot '{}' has {} keys, but {} values of them", range_.path,
+                       range_.number + row + 1, reading_.names[s], count, count_of(*values, row));
       std::copy_n(values->numbers + begin_of(*values, row), count, to);
     }
   }
@@ -296,6 +296,7 @@ Status RowFiller::fill_values() {
 RowReading::RowReading(const DataOptions& options)
     : raw_keys(options.raw_keys), weights(options.weights), group_column(options.group == "sid") {
   for (const SlotOptions& slot : options.slots) {
+    names.push_back(slot.name);
     spaces.push_back(key_space(slot.name, slot.keys));
     values = values || slot.values;
     if (slot.name == options.group) group_slot = static_cast<int>(spaces.size()) - 1;

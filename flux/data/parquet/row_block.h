@@ -3,7 +3,7 @@
 //
 // A missing label is NaN, a missing weight 1, a missing number 0; a slot without a value has no
 // key. `begin` of the batch is empty when all slots are columns with one key in each row, and no
-// key has a value. Pure functions. Failure: kInvalid with path and record when a slot has not as
+// key has a value. Pure functions. Failure: kInvalid with path, record and slot when it has not as
 // many values as keys.
 #pragma once
 
@@ -20,7 +20,8 @@ namespace flux {
 // How the columns of a job's Parquet files become batches.
 struct RowReading {
   explicit RowReading(const DataOptions& options);
-  std::vector<uint64_t> spaces;  // of each slot, hashed with its keys
+  std::vector<std::string> names;  // of the slots
+  std::vector<uint64_t> spaces;    // of each slot, hashed with its keys
   bool raw_keys, weights, values = false;
   int group_slot = -1;
   bool group_column = false;

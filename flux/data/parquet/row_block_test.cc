@@ -211,7 +211,7 @@ TEST_F(RowBlockTest, ValuesThatAreNotAsManyAsKeysAreNamed) {
   EXPECT_TRUE(fill(columns, 0, 7, &out).is_ok());
   const Status filled = fill(columns, 3, 10, &out);
   EXPECT_EQ(filled.code(), Code::kInvalid);
-  EXPECT_EQ(filled.message(), "f.parquet: record 1008: 1 keys of a slot, but 2 values of them");
+  EXPECT_EQ(filled.message(), "f.parquet: record 1008: slot 'b' has 1 keys, but 2 values of them");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "flux/storage/atomic_file.h"
@@ -13,6 +14,31 @@ using parquet_plugin::As;
 using parquet_plugin::kErrorBytes;
 
 constexpr uint64_t kGroupRows = 32 << 10;
+constexpr const char* kValuesSuffix = "_values";
+
+// Readers find columns by their names.
+Status check_column_names(const RecordSchema& schema) {
+  std::map<std::string, std::string> whose;  // of each column
+  const auto add = [&](const std::string& column, const std::string& what) -> Status {
+    const auto [at, is_new] = whose.try_emplace(column, what);
+    if (is_new) return Status::ok();
+    return invalid(
+        "--to parquet: the format cannot hold {} beside {}: both would be the column '{}'; rename "
+        "one of them, or write another format",
+        what, at->second, column);
+  };
+  for (const std::string& name : schema.labels)
+    FLUX_RETURN_IF_ERROR(add(name, fmt::format("the label '{}'", name)));
+  if (schema.weights) FLUX_RETURN_IF_ERROR(add("weight", "the weights of examples"));
+  if (schema.groups) FLUX_RETURN_IF_ERROR(add("sid", "the groups (data.group)"));
+  for (const std::string& name : schema.dense)
+    FLUX_RETURN_IF_ERROR(add(name, fmt::format("the dense feature '{}'", name)));
+  for (const std::string& name : schema.slots)
+    FLUX_RETURN_IF_ERROR(add(name, fmt::format("the slot '{}'", name)));
+  for (const std::string& name : schema.values ? schema.slots : std::vector<std::string>())
+    FLUX_RETURN_IF_ERROR(add(name + kValuesSuffix, fmt::format("the values of slot '{}'", name)));
+  return Status::ok();
+}
 
 }  // namespace
 
@@ -27,7 +53,7 @@ ParquetWriter::ParquetWriter(std::string path, RecordSchema schema, const parque
   for (const std::string& name : schema_.dense) add_column(name, As::kNumbers, false);
   for (const std::string& name : schema_.slots) {
     add_column(name, As::kKeys, schema_.many_keys);
-    if (schema_.values) add_column(name + "_values", As::kNumbers, schema_.many_keys);
+    if (schema_.values) add_column(name + kValuesSuffix, As::kNumbers, schema_.many_keys);
   }
 }
 
@@ -37,6 +63,7 @@ void ParquetWriter::add_column(const std::string& name, As as, bool many) {
 
 Result<std::unique_ptr<ParquetWriter>> ParquetWriter::create(const std::string& path,
                                                              const RecordSchema& schema) {
+  FLUX_RETURN_IF_ERROR(check_column_names(schema));
   FLUX_ASSIGN_OR_RETURN(const auto* api, load_parquet_plugin());
   std::unique_ptr<ParquetWriter> out(new ParquetWriter(path, schema, api));
   std::vector<parquet_plugin::NewColumn> columns;

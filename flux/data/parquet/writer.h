@@ -3,7 +3,8 @@
 //
 // Columns: labels, `weight`, `sid` (groups), dense features, and for each slot its keys as the
 // tables have them (a number in each row, or a list) and NAME_values. Memory: one row group.
-// Threads: one. Failure: kInvalid without the plug-in; kIo with path and reason.
+// Threads: one. Failure: kInvalid without the plug-in, or where two columns would have one name;
+// kIo with path and reason.
 #pragma once
 
 #include <memory>

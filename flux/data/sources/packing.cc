@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
+
+#include "flux/data/sources/first_bytes.h"
 
 namespace flux {
 namespace {
@@ -38,10 +41,17 @@ bool begins_with(std::string_view bytes, const Foreign& foreign) {
   return foreign.first != "BZh"sv || bytes.substr(4) == kBzip2Block;
 }
 
-Packing by_first_bytes(const unsigned char* bytes) {
-  if (std::memcmp(bytes, kGzipMagic, sizeof kGzipMagic) == 0) return Packing::kGzip;
+// Of kFirstBytes bytes; null: none of them.
+const Foreign* find_foreign(std::string_view bytes) {
+  const auto* at = std::find_if(std::begin(kForeign), std::end(kForeign),
+                                [&](const Foreign& known) { return begins_with(bytes, known); });
+  return at == std::end(kForeign) ? nullptr : at;
+}
+
+Packing by_first_bytes(std::string_view bytes) {
+  if (std::memcmp(bytes.data(), kGzipMagic, sizeof kGzipMagic) == 0) return Packing::kGzip;
   uint32_t magic = 0;
-  std::memcpy(&magic, bytes, sizeof magic);
+  std::memcpy(&magic, bytes.data(), sizeof magic);
   const bool zstd = magic == kZstdMagic || (magic & 0xFFFFFFF0U) == kSkippableMagic;
   return zstd ? Packing::kZstd : Packing::kPlain;
 }
@@ -60,12 +70,18 @@ Packing packing_by_name(std::string_view path) {
   return Packing::kPlain;
 }
 
+bool begins_as_text(std::string_view text) {
+  std::string bytes(text.substr(0, kFirstBytes));
+  bytes.resize(kFirstBytes, '\0');
+  return find_foreign(bytes) == nullptr && by_first_bytes(bytes) == Packing::kPlain;
+}
+
 Result<Packing> find_packing(const ReadFile& file) {
-  unsigned char bytes[kFirstBytes] = {};
-  FLUX_RETURN_IF_ERROR(file.read_at(0, bytes, std::min<uint64_t>(sizeof bytes, file.size())));
-  const std::string_view text(reinterpret_cast<const char*>(bytes), sizeof bytes);
-  for (const Foreign& foreign : kForeign)
-    if (begins_with(text, foreign)) return invalid("{}: {}", file.path(), foreign.what);
+  std::string bytes(kFirstBytes, '\0');
+  FLUX_RETURN_IF_ERROR(
+      file.read_at(0, bytes.data(), std::min<uint64_t>(bytes.size(), file.size())));
+  if (const Foreign* foreign = find_foreign(bytes))
+    return invalid("{}: {}", file.path(), foreign->what);
   const Packing found = by_first_bytes(bytes);
   const Packing named = packing_by_name(file.path());
   if (named != Packing::kPlain && named != found && file.size() > 0)

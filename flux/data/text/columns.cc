@@ -58,6 +58,10 @@ Status check_whole(const std::vector<LineColumn>& columns, const DataOptions& op
                                            : "has 'weight', but data.weights is not true");
   if (options.group == kSessionGroup && !has(LineColumn::kSid) && !has(LineColumn::kLogKey))
     return invalid("data.columns: data.group is sid, but no column is 'sid' or 'logkey'");
+  if (options.group == kSessionGroup && has(LineColumn::kSid) && has(LineColumn::kLogKey))
+    return invalid(
+        "data.columns: data.group is sid, which both 'sid' and 'logkey' say; write - for the "
+        "column that is not to be read");
   return Status::ok();
 }
 

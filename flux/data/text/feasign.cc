@@ -50,19 +50,22 @@ std::optional<LineError> PlainFeasign::read_note(std::string_view word, size_t c
                                                  LineRecord* out) const {
   const size_t mark = word.find('=');
   const std::string_view name = word.substr(0, mark), value = word.substr(mark + 1);
-  if (name == "id") return std::nullopt;
+  const std::string_view marked = word.substr(0, mark + 1);
+  if (name == "id") return LineShape::note_once(marked, column, &out->has_name);
   if (name == "sid") {
+    if (auto wrong = LineShape::note_once(marked, column, &out->has_session)) return wrong;
     shape_.set_session(value, out);
     return std::nullopt;
   }
   if (name != "w")
     return LineError{column, fmt::format("{} is not known; w=, id= and sid= are, features are "
                                          "NAME:KEY",
-                                         shown_field(word.substr(0, mark + 1)))};
+                                         shown_field(marked))};
   if (!shape_.weights())
     return LineError{column,
                      "the example has a weight, but the job does not say data.weights: "
                      "true"};
+  if (auto wrong = LineShape::note_once(marked, column, &out->has_weight)) return wrong;
   return shape_.read_weight(value, column + mark + 1, out);
 }
 

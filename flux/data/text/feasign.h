@@ -4,10 +4,10 @@
 //   1,0 w=0.5 id=a7 sid=s31 user:17 ...
 //
 // Words are separated by blanks or tabs. The first has the labels, with commas between them; w= is
-// the example's weight, id= its name, sid= a search or session. A slot's word is
-// NAME:KEY and may come any number of times; in a slot with values it may be NAME:KEY:NUMBER. A
-// dense feature's word is NAME:NUMBER and comes at most once (0 if it does not). Format:
-// docs/using/feasign.md.
+// the example's weight, id= its name, sid= a search or session; each comes at most once. A slot's
+// word is NAME:KEY and may come any number of times; in a slot with values it may be
+// NAME:KEY:NUMBER. A dense feature's word is NAME:NUMBER and comes at most once (0 if it does not).
+// Format: docs/using/feasign.md.
 #pragma once
 
 #include <memory>

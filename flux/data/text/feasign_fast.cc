@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "flux/data/text/number_scan.h"
 #include "flux/data/text/word_scan.h"
@@ -10,6 +11,11 @@ namespace flux {
 namespace {
 
 constexpr uint32_t kNone = ~0U;
+
+// Whether it is the first of its kind in a line.
+bool first(bool* has) {
+  return !std::exchange(*has, true);
+}
 
 }  // namespace
 
@@ -75,12 +81,13 @@ bool FastFeasign::read_note(const char** at, const char* end, LineRecord* out) c
   if (word[0] == 'w' && word[1] == '=') {
     const uint32_t length = scan_decimal(word + 2, &out->weight);
     *at = word + 2 + length;
-    return length > 0 && shape_.weights() && out->weight >= 0;
+    return length > 0 && shape_.weights() && out->weight >= 0 && first(&out->has_weight);
   }
   const bool session = word[0] == 's';
   const char* name = word + (session ? 1 : 0);
   if (std::memcmp(name, "id=", 3) != 0 || end - name < 3) return false;
   *at = word_end(name + 3, end);
+  if (!first(session ? &out->has_session : &out->has_name)) return false;
   if (session) shape_.set_session({name + 3, static_cast<size_t>(*at - name - 3)}, out);
   return true;
 }

@@ -90,6 +90,13 @@ TEST(FeasignLine, EveryMistakeIsNamedWithItsColumn) {
   EXPECT_EQ(refusal("1,0 w=-1"), "7: weight '-1' is not a number of at least 0");
   EXPECT_EQ(refusal("1,0 v=1"),
             "5: 'v=' is not known; w=, id= and sid= are, features are NAME:KEY");
+  EXPECT_EQ(refusal("1,0 w=1 user:4 w=1"),
+            "16: 'w=' comes twice; a line has at most one: take one of them out");
+  EXPECT_EQ(refusal("1,0 sid=a sid=b"),
+            "11: 'sid=' comes twice; a line has at most one: take one of them out");
+  EXPECT_EQ(refusal("1,0 id=a w=1 user:4 id="),
+            "21: 'id=' comes twice; a line has at most one: take one of them out");
+  EXPECT_EQ(refusal("1,0 sid=a id=a w=1"), "");
   DataOptions no_weights = options();
   no_weights.weights = false;
   EXPECT_EQ(refusal("1,0 w=1", no_weights),
@@ -122,7 +129,7 @@ TEST(FeasignLine, ReadsTextKeysAndValues) {
 std::string made_line(Random* random) {
   const char* const words[] = {
       "user:", "item:", "history:", "price:", "age:", "tag:", "a_name_longer_than_16:",
-      "city:", "w=",    "sid=",     "id="};
+      "city:", "w=",    "sid=",     "id=",    "tag:", "tag:", "city:"};
   std::string line = random->below(20) == 0 ? "1" : "1,0";
   for (uint64_t n = random->below(12); n > 0; --n) {
     line += random->below(10) == 0 ? "\t" : " ";

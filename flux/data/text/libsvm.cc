@@ -61,6 +61,7 @@ std::optional<LineError> LibsvmParser::read_feature(std::string_view word, size_
   const Halves feature = split_at_mark(word);
   if (feature.first == "qid" && feature.marked) {
     if (feature.second.empty()) return no_value(word, column);
+    if (auto wrong = LineShape::note_once("qid:", column, &out->has_session)) return wrong;
     shape_.set_session(feature.second, out);
     return std::nullopt;
   }

@@ -60,6 +60,8 @@ TEST(LibsvmLine, EveryMistakeIsNamedWithItsColumn) {
   EXPECT_EQ(svm("1 3:0.5", false),
             "3: key '3' of slot 'features' has the value 0.5; values other than 1 need 'values: "
             "true' of the slot");
+  EXPECT_EQ(svm("1 qid:7 3:1 qid:7"),
+            "13: 'qid:' comes twice; a line has at most one: take one of them out");
   EXPECT_EQ(svm("1 3:1.0", false), "w=1 group=0 ordered=true label=0x1p+0 0:3:0x1p+0");
 }
 

@@ -13,6 +13,7 @@ struct LineRecord {
   std::vector<uint8_t> has_dense;  // which dense features the line names
   float weight = 1;
   uint64_t group = 0;
+  bool has_weight = false, has_session = false, has_name = false;  // what the line has said
   std::vector<uint64_t> slices;  // of DataOptions::slices; ~0: the line has no such key
   // The first `count` of each are the line's; what is behind is left over.
   uint32_t count = 0;

@@ -65,6 +65,7 @@ void LineShape::begin(size_t line_bytes, LineRecord* out) const {
   out->has_dense.assign(dense_.size(), 0);
   out->weight = 1;
   out->group = 0;
+  out->has_weight = out->has_session = out->has_name = false;
   out->slices.assign(slices_.size(), kNoKey);
   out->ordered = true;
 }
@@ -165,6 +166,15 @@ std::optional<LineError> LineShape::read_key(uint32_t slot, std::string_view tex
                                    shown_field(text), known.name, value_hint(known.values, text))};
   }
   add_key(slot, key, value, out);
+  return std::nullopt;
+}
+
+std::optional<LineError> LineShape::note_once(std::string_view word, size_t column, bool* has) {
+  if (*has)
+    return LineError{column, fmt::format("{} comes twice; a line has at most one: take one of them "
+                                         "out",
+                                         shown_field(word))};
+  *has = true;
   return std::nullopt;
 }
 

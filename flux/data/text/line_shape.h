@@ -63,6 +63,9 @@ class LineShape {
                                       LineRecord* out) const;
   // With raw keys a number stands for itself, as a converted file has it.
   void set_session(std::string_view text, LineRecord* out) const;
+  // Of words that a line has at most one of: `word` is what it is called, `*has` whether it came
+  // before.
+  static std::optional<LineError> note_once(std::string_view word, size_t column, bool* has);
   // There is room for it: begin() made it.
   void add_key(uint32_t slot, uint64_t key, float value, LineRecord* out) const {
     if (noted_) note_key(slot, key, out);

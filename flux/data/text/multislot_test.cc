@@ -97,6 +97,13 @@ TEST(MultiSlotLine, ColumnsMustFitWhatIsDeclared) {
   EXPECT_EQ(problem({"click", "user", "item", "tags", "dense", "age"}),
             "data.columns: has 'dense', which stands for all dense features, and also 'age'");
   EXPECT_EQ(problem({}), "") << "labels, slots, dense";
+  DataOptions o = options();
+  o.columns = {"sid", "logkey", "click", "user", "item", "tags", "dense"};
+  EXPECT_EQ(multislot_columns(o).status().message(), "") << "nobody asks for sessions";
+  o.group = "sid";
+  EXPECT_EQ(multislot_columns(o).status().message(),
+            "data.columns: data.group is sid, which both 'sid' and 'logkey' say; write - for the "
+            "column that is not to be read");
 }
 
 std::string made_line(Random* random) {

@@ -48,11 +48,13 @@ Status check_name(const char* format, std::string_view name, std::string_view ma
                             shown_field(name)));
 }
 
-Status check_plain(const char* format, const RecordSchema& schema, bool weights, bool groups) {
+// Groups that a slot says need not be said again.
+Status check_plain(const char* format, const WrittenSchema& schema, bool weights) {
   if (schema.labels.size() != 1)
     return cannot(format, fmt::format("{} labels", schema.labels.size()));
   if (!weights && schema.weights) return cannot(format, "weights of examples");
-  if (!groups && schema.groups) return cannot(format, "groups (data.group)");
+  if (schema.groups && !find_text_writer(format)->groups && schema.group_slot.empty())
+    return cannot(format, "groups (data.group) that are no slot");
   return Status::ok();
 }
 
@@ -138,7 +140,7 @@ Status libsvm_holds(const WrittenSchema& schema) {
     return cannot("libsvm", fmt::format("{} slots, it has one; libffm and vw have several",
                                         schema.slots.size()));
   if (!schema.dense.empty()) return cannot("libsvm", "dense features");
-  return check_plain("libsvm", schema, true, true);
+  return check_plain("libsvm", schema, true);
 }
 
 Status append_libsvm(const WrittenSchema& schema, const Batch& batch, uint32_t example,
@@ -155,7 +157,7 @@ Status append_libsvm(const WrittenSchema& schema, const Batch& batch, uint32_t e
 
 Status libffm_holds(const WrittenSchema& schema) {
   if (!schema.dense.empty()) return cannot("libffm", "dense features");
-  return check_plain("libffm", schema, false, false);
+  return check_plain("libffm", schema, false);
 }
 
 Status append_libffm(const WrittenSchema& /*schema*/, const Batch& batch, uint32_t example,
@@ -174,7 +176,7 @@ Status vw_holds(const WrittenSchema& schema) {
   for (const std::string& slot : schema.slots)
     if (slot == "dense" || slot.find_first_of(":| \t") != std::string::npos)
       return cannot("vw", fmt::format("a slot of the name '{}'", slot));
-  return check_plain("vw", schema, true, false);
+  return check_plain("vw", schema, true);
 }
 
 Status append_vw(const WrittenSchema& schema, const Batch& batch, uint32_t example,
@@ -285,14 +287,14 @@ Status append_criteo(const WrittenSchema& schema, const Batch& batch, uint32_t e
 }
 
 constexpr TextWriter kWriters[] = {
-    {"criteo_tsv", TextWriter::kNoNames, criteo_holds, nullptr, append_criteo, nullptr},
-    {"feasign", TextWriter::kNamesInLine, holds_all, nullptr, append_feasign, nullptr},
-    {"multislot", TextWriter::kNameColumn, multislot_holds, nullptr, append_multislot,
+    {"criteo_tsv", TextWriter::kNoNames, false, criteo_holds, nullptr, append_criteo, nullptr},
+    {"feasign", TextWriter::kNamesInLine, true, holds_all, nullptr, append_feasign, nullptr},
+    {"multislot", TextWriter::kNameColumn, true, multislot_holds, nullptr, append_multislot,
      multislot_job},
-    {"libsvm", TextWriter::kNoNames, libsvm_holds, nullptr, append_libsvm, nullptr},
-    {"libffm", TextWriter::kNoNames, libffm_holds, nullptr, append_libffm, nullptr},
-    {"vw", TextWriter::kNamesInLine, vw_holds, nullptr, append_vw, nullptr},
-    {"csv", TextWriter::kNameColumn, csv_holds, csv_head, append_csv, nullptr},
+    {"libsvm", TextWriter::kNoNames, true, libsvm_holds, nullptr, append_libsvm, nullptr},
+    {"libffm", TextWriter::kNoNames, false, libffm_holds, nullptr, append_libffm, nullptr},
+    {"vw", TextWriter::kNamesInLine, false, vw_holds, nullptr, append_vw, nullptr},
+    {"csv", TextWriter::kNameColumn, true, csv_holds, csv_head, append_csv, nullptr},
 };
 
 }  // namespace
@@ -326,7 +328,9 @@ std::string written_data_section(const WrittenSchema& schema, const std::string&
     text += fmt::format("    - {{name: {}{}}}\n", yaml_word(slot),
                         schema.values ? ", values: true" : "");
   if (schema.weights) text += "  weights: true\n";
-  if (schema.groups) text += "  group: sid\n";
+  const bool by_slot = writer != nullptr && !writer->groups && !schema.group_slot.empty();
+  if (schema.groups)
+    text += fmt::format("  group: {}\n", by_slot ? yaml_word(schema.group_slot) : "sid");
   if (writer != nullptr && writer->job != nullptr) text += writer->job(schema);
   return text;
 }

@@ -17,6 +17,7 @@ namespace flux {
 // What lines hold: records, and perhaps what their examples are called.
 struct WrittenSchema : RecordSchema {
   bool names = false;
+  std::string group_slot;  // of `slots`, whose first key says the group; "": no slot does
 };
 
 struct TextWriter {
@@ -28,6 +29,7 @@ struct TextWriter {
 
   const char* format;
   Names names;
+  bool groups;  // whether lines say them; else only the slot can
   // Ok: data of this shape can be written.
   Status (*can_hold)(const WrittenSchema& schema);
   // What stands before the first record; may be null.

@@ -97,7 +97,12 @@ TEST(TextWriters, SayWhatAFormatCannotHold) {
   EXPECT_EQ(problem("vw", s), "--to vw: the format cannot hold 2 labels");
   s = made_schema(true);
   s.groups = true;
-  EXPECT_EQ(problem("vw", s), "--to vw: the format cannot hold groups (data.group)");
+  EXPECT_EQ(problem("vw", s),
+            "--to vw: the format cannot hold groups (data.group) that are no slot");
+  s.group_slot = "user";
+  EXPECT_EQ(problem("vw", s), "");
+  s.dense.clear();
+  EXPECT_EQ(problem("libffm", s), "");
   s.slots = {"sid"};
   EXPECT_EQ(problem("csv", s), "--to csv: the format cannot hold a column of the name 'sid'");
   s = made_schema(false);
@@ -113,6 +118,19 @@ TEST(TextWriters, SayWhatAFormatCannotHold) {
   std::string text;
   EXPECT_EQ(find_text_writer("multislot")->append(made_schema(false), zero, 0, "", &text).message(),
             "--to multislot: the format cannot hold the key 0 of slot 'user': it is padding there");
+}
+
+TEST(TextWriters, TheJobFindsGroupsWhereTheLinesHaveThem) {
+  WrittenSchema s = made_schema(false);
+  s.groups = true;
+  s.group_slot = "user";
+  for (const std::string& format : text_writer_names()) {
+    if (format == "criteo_tsv") continue;  // has none
+    const std::string section = written_data_section(s, format, "a");
+    const bool by_slot = format == "vw" || format == "libffm";
+    EXPECT_NE(std::string::npos, section.find(by_slot ? "  group: user\n" : "  group: sid\n"))
+        << section;
+  }
 }
 
 // In every format that has them: of both examples, of one, of none.

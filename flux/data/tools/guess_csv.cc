@@ -37,21 +37,46 @@ bool is_key(const std::string& text) {
   return wrong == std::errc() && end == text.data() + text.size();
 }
 
-struct ColumnSeen {
-  bool numbers = true, keys = true, lists = false, values = false, any = false;
+bool is_missing(const std::string& cell) {
+  return cell.empty() || cell == "NA";
+}
 
-  void add(const std::string& cell) {
-    if (cell.empty() || cell == "NA") return;
-    any = true;
-    numbers = numbers && is_number(cell);
-    for (const std::string& item : split(cell, '|')) {
-      const size_t mark = item.rfind(':');
-      const bool valued = mark != std::string::npos && is_number(item.substr(mark + 1));
-      keys = keys && is_key(valued ? item.substr(0, mark) : item);
-      values = values || valued;
-    }
-    lists = lists || cell.find('|') != std::string::npos;
+// Keys, or KEY:NUMBER, which sets *values.
+bool are_keys(const std::string& cell, bool* values) {
+  bool all = true;
+  for (const std::string& item : split(cell, '|')) {
+    const size_t mark = item.rfind(':');
+    const bool valued = mark != std::string::npos && is_number(item.substr(mark + 1));
+    all = all && is_key(valued ? item.substr(0, mark) : item);
+    *values = *values || valued;
   }
+  return all;
+}
+
+class ColumnSeen {
+ public:
+  void add(const std::string& cell) {
+    if (is_missing(cell)) return;
+    ++cells_;
+    no_numbers_ += is_number(cell) ? 0 : 1;
+    no_keys_ += are_keys(cell, &values_) ? 0 : 1;
+  }
+  // Apart from mistakes.
+  bool numbers() const { return are_mistakes(no_numbers_, cells_); }
+  bool keys() const { return are_mistakes(no_keys_, cells_); }
+  bool dense() const { return cells_ > 0 && numbers() && !keys(); }
+  bool values() const { return values_; }
+  // Whether a cell is what the column is otherwise.
+  bool fits(const std::string& cell) const {
+    bool valued = false;
+    if (is_missing(cell)) return true;
+    if (dense()) return is_number(cell);
+    return !keys() || are_keys(cell, &valued);
+  }
+
+ private:
+  uint64_t cells_ = 0, no_numbers_ = 0, no_keys_ = 0;  // that say something
+  bool values_ = false;
 };
 
 bool is_among(const std::string& name, std::initializer_list<const char*> names) {
@@ -64,7 +89,7 @@ std::vector<std::string> labels_of(const std::vector<std::string>& names,
                                    const std::vector<ColumnSeen>& seen) {
   std::vector<std::string> called, of_clicks, single;
   for (size_t c = 0; c < names.size(); ++c) {
-    if (!seen[c].numbers) continue;
+    if (!seen[c].numbers()) continue;
     if (names[c].starts_with("label")) called.push_back(names[c]);
     if (is_among(names[c], {"click", "clicked", "buy", "bought", "purchase", "conversion"}))
       of_clicks.push_back(names[c]);
@@ -87,11 +112,23 @@ char separator_of(Lines lines) {
 }
 
 void declare(const std::string& name, const ColumnSeen& seen, DataOptions* out) {
-  if (seen.any && seen.numbers && !seen.keys) {
+  if (seen.dense())
     out->dense.push_back(name);
-    return;
+  else
+    out->slots.push_back({name, "", !seen.keys(), seen.keys() && seen.values()});
+}
+
+// Reads all lines but those in which a cell is a mistake.
+bool reads_what_fits(const DataOptions& options, const std::vector<ColumnSeen>& seen, Lines lines,
+                     char separator) {
+  std::vector<std::string> fitting;
+  for (const std::string& line : lines) {
+    const std::vector<std::string> cells = cells_of(line, separator);
+    bool fits = true;
+    for (size_t c = 0; c < cells.size(); ++c) fits = fits && seen[c].fits(cells[c]);
+    if (fits) fitting.push_back(line);
   }
-  out->slots.push_back({name, "", !seen.keys, seen.keys && seen.values});
+  return reads_all(options, fitting);
 }
 
 }  // namespace
@@ -128,7 +165,7 @@ std::optional<DataOptions> guess_csv(Lines lines) {
     out.columns.push_back(name);
   }
   if (out.slots.empty() && out.dense.empty()) return std::nullopt;
-  if (!reads_all(out, lines.subspan(1))) return std::nullopt;
+  if (!reads_what_fits(out, seen, lines.subspan(1), separator)) return std::nullopt;
   out.columns.clear();  // the header says it
   return out;
 }

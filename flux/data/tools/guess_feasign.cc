@@ -16,8 +16,7 @@ struct Seen {
   bool values = false;                // KEY:VALUE
   uint64_t line = 0;                  // where it was last
 
-  // One in a hundred may be a mistake, which is for whoever reads the records to name.
-  bool whole() const { return fractions * 100 <= count; }
+  bool whole() const { return are_mistakes(fractions, count); }
 };
 
 // Collects the names of feasign lines; false: a line is none.

@@ -55,7 +55,10 @@ Result<DataOptions> guess_data_options(const std::string& path, std::string* not
   FLUX_ASSIGN_OR_RETURN(const std::string text, first_lines(path));
   if (text.empty()) return invalid("{}: holds no record", path);
   const std::vector<std::string> lines = split(text, '\n');
-  if (auto options = guess_text_options(lines)) return *std::move(options);
+  if (auto options = guess_text_options(lines)) {
+    options->raw_keys = has_table_keys(*options, lines);
+    return *std::move(options);
+  }
   return invalid(
       "{}: its format is not clear; its first line begins with {}\nname a job whose data section "
       "says it: --job JOB",

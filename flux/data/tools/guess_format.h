@@ -3,7 +3,8 @@
 // Block files say it themselves. A line with 39 tabs is taken for criteo_tsv. Lines whose first
 // word is a number and whose others are NAME:NUMBER are taken for feasign; names with whole numbers
 // only become slots, others dense features. Lines that are not of the format of most others do not
-// count. Reads at most the first MiB of text. Failure: kNotFound / kIo; kInvalid that says what the
+// count. Keys that look like those of tables (guess_text.h) are taken for such: raw_keys. Reads at
+// most the first MiB of text. Failure: kNotFound / kIo; kInvalid that says what the
 // first line looks like.
 #pragma once
 

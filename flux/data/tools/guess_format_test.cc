@@ -23,7 +23,7 @@ std::string guess(const std::string& text) {
   for (const std::string& name : o.dense) out += " #" + name;
   if (!o.columns.empty()) out += " [" + join(o.columns, ",") + "]";
   return out + (o.weights ? " w" : "") + (o.group.empty() ? "" : " " + o.group) +
-         (o.minus_one_is_zero ? " -1" : "");
+         (o.minus_one_is_zero ? " -1" : "") + (o.raw_keys ? " raw" : "");
 }
 
 TEST(GuessFormat, EachFormatIsKnownByItsLines) {
@@ -77,6 +77,52 @@ TEST(GuessFormat, MostLinesSayItThoughManyDoNot) {
   std::string text;
   for (int i = 0; i < 200; ++i) text += i < 90 ? "what?\n" : fmt::format("{} user:{}\n", i % 2, i);
   EXPECT_EQ(guess(text), "feasign label: user");
+}
+
+// What was converted is known by its keys, in every format.
+TEST(GuessFormat, LargeKeysAreThoseOfTables) {
+  EXPECT_EQ(guess("1 user:4294967296 item:18446744073709551615\n0 user:5294967296\n"),
+            "feasign label: user item raw");
+  EXPECT_EQ(guess("1 user:4294967295 item:18446744073709551615\n0 user:5294967296\n"),
+            "feasign label: user item");
+  EXPECT_EQ(guess("1 4294967296:0.5\n0 4294967297:1\n"), "libsvm label: features* raw");
+  EXPECT_EQ(guess("1 0:4294967296:1\n0 1:4294967297:1\n"), "libffm label: field0 field1 raw");
+  EXPECT_EQ(guess("1 |user 4294967296\n0 |user 4294967296:2\n"), "vw label: user* raw");
+  EXPECT_EQ(guess("1 1 1 4294967296\n1 0 1 0\n"), "multislot label: slot2 [label,slot2] raw")
+      << "a key of 0 is padding";
+  EXPECT_EQ(guess("label,sid,user\n1,7,4294967296|4294967297\n0,7,\n"), "csv label: user sid raw");
+  EXPECT_EQ(guess("label,user\r\n1,4294967296\r\n"), "csv label: user raw");
+  EXPECT_EQ(guess("label,user,city\n1,4294967296,Rome\n"), "csv label: user city~") << "texts";
+  EXPECT_EQ(guess("label,price\n1,0.5\n"), "csv label: #price") << "no keys";
+}
+
+TEST(GuessFormat, AFewSmallKeysAmongLargeOnesAreMistakes) {
+  const auto of = [](int small) {
+    std::string text;
+    for (int i = 0; i < 300; ++i)
+      text += fmt::format("1 user:{}\n", i < small ? i : 5294967296 + i);
+    return guess(text);
+  };
+  EXPECT_EQ(of(3), "feasign label: user raw");
+  EXPECT_EQ(of(4), "feasign label: user");
+}
+
+// A hundredth of a column's cells may be mistakes, more make it something else.
+TEST(GuessFormat, OddCellsDoNotMakeAColumnAnother) {
+  const auto columns = [](int odd, bool short_line) {
+    std::string text = "label,user,price,city\n";
+    if (short_line) text += "1,2\n";
+    for (int i = 0; i < 400; ++i)
+      text += fmt::format("{},{},{},{}\n", i == 100 ? "?" : std::to_string(i % 2),
+                          i < odd ? "u7" : std::to_string(i), i < odd ? "cheap" : "0.5",
+                          i % 3 == 0 ? "7" : "Rome");
+    return guess(text);
+  };
+  for (const bool short_line : {false, true}) {
+    EXPECT_EQ(columns(0, short_line), "csv label: user city~ #price");
+    EXPECT_EQ(columns(3, short_line), "csv label: user city~ #price");
+    EXPECT_EQ(columns(5, short_line), "csv label: user~ price~ city~");
+  }
 }
 
 TEST(GuessFormat, AByteOrderMarkIsNoPartOfTheFirstLine) {

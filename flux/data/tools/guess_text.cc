@@ -10,7 +10,9 @@
 #include "flux/base/text.h"
 #include "flux/data/decimal.h"
 #include "flux/data/text/csv.h"
+#include "flux/data/text/feasign.h"
 #include "flux/data/text/libsvm.h"
+#include "flux/data/text/line_words.h"
 #include "flux/data/text/multislot.h"
 #include "flux/data/text/vw.h"
 
@@ -47,11 +49,17 @@ std::unique_ptr<const LineParser> parser_of(const DataOptions& options) {
   if (options.format == "libsvm") return std::make_unique<LibsvmParser>(options);
   if (options.format == "libffm") return std::make_unique<LibffmParser>(options);
   if (options.format == "vw") return std::make_unique<VwParser>(options);
+  if (options.format == "feasign") return std::make_unique<FeasignParser>(options);
   auto columns = columns_of(options.columns, options);
   if (!columns.is_ok()) return nullptr;
   if (options.format == "csv")
     return std::make_unique<CsvParser>(options, std::move(columns).value());
   return std::make_unique<MultiSlotParser>(options, std::move(columns).value());
+}
+
+bool parses(const LineParser& parser, const std::string& line, LineRecord* record) {
+  const std::string padded = line + std::string(LineParser::kSlack, '\0');
+  return !parser.parse(std::string_view(padded).substr(0, line.size()), record);
 }
 
 // -1 among the labels, and no other than 1.
@@ -79,12 +87,34 @@ bool reads_all(const DataOptions& options, Lines lines) {
   const auto parser = parser_of(options);
   if (parser == nullptr) return false;
   LineRecord record;
-  std::string padded;
-  for (const std::string& line : lines) {
-    padded.assign(line).append(LineParser::kSlack, '\0');
-    if (parser->parse(std::string_view(padded).substr(0, line.size()), &record)) return false;
+  return !lines.empty() && std::all_of(lines.begin(), lines.end(), [&](const std::string& line) {
+    return parses(*parser, line, &record);
+  });
+}
+
+bool has_table_keys(const DataOptions& options, Lines lines) {
+  constexpr uint64_t kLeast = 1ULL << 32;
+  DataOptions raw = options;
+  raw.raw_keys = true;
+  if (options.format == "criteo_tsv" || options.slots.empty() ||
+      std::any_of(raw.slots.begin(), raw.slots.end(), [](const auto& slot) { return slot.text; }))
+    return false;
+  if (options.format == "csv") {  // its columns are in the header
+    auto columns = csv_columns(without_return(lines[0]), options);
+    if (!columns.is_ok()) return false;
+    raw.columns = std::move(columns).value();
+    lines = lines.subspan(1);
   }
-  return !lines.empty();
+  const auto parser = parser_of(raw);
+  if (parser == nullptr) return false;
+  LineRecord record;
+  uint64_t keys = 0, small = 0;
+  for (const std::string& line : lines) {
+    if (!parses(*parser, line, &record)) continue;
+    for (const uint64_t key : record.line_keys()) small += key < kLeast ? 1 : 0;
+    keys += record.count;
+  }
+  return keys > 0 && are_mistakes(small, keys);
 }
 
 std::optional<DataOptions> guess_libsvm(Lines lines) {
