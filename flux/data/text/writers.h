@@ -17,7 +17,7 @@ namespace flux {
 // What lines hold: records, and perhaps what their examples are called.
 struct WrittenSchema : RecordSchema {
   bool names = false;
-  std::string group_slot;  // of `slots`, whose first key says the group; "": no slot does
+  std::string group_slot{};  // of `slots`, whose first key says the group; "": no slot does
 };
 
 struct TextWriter {
