@@ -64,12 +64,20 @@ function(flux_library name)
     add_library(header_alone_${name} OBJECT ${alone})
     target_link_libraries(header_alone_${name} PRIVATE ${target})
     target_compile_options(header_alone_${name} PRIVATE -O0 -U_FORTIFY_SOURCE)
-    target_compile_definitions(header_alone_${name} PRIVATE FLUX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    target_compile_definitions(header_alone_${name} PRIVATE FLUX_SOURCE_DIR=".")  # never run
   endif()
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ${target} GTest::gtest GTest::gtest_main)
-    target_compile_definitions(${name}_test PRIVATE FLUX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    # Only those that read files of the tree know where it is, so that ccache can share the others.
+    foreach(test ${tests})
+      file(STRINGS ${test} reads REGEX "FLUX_SOURCE_DIR|(script_test|test_files|test_increments)\\.h")
+      if(reads)
+        set_property(SOURCE ${test} APPEND PROPERTY COMPILE_DEFINITIONS
+                     FLUX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+      endif()
+    endforeach()
+    target_compile_options(${name}_test PRIVATE -O1)  # half of what -O3 takes to build
     add_test(NAME unit.${name} COMMAND ${name}_test)
     set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 600)
   endif()
