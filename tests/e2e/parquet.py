@@ -86,6 +86,26 @@ pq.write_table(pa.table(dict(label=[i % 2 for i in range(20)], tags=keys, tags_v
                "valued.parquet")
 """
 
+# Every 29th label is missing, every 31st record has a value too few; as text those lines are bad,
+# too.
+SOME_BAD = """
+import pyarrow as pa
+import pyarrow.parquet as pq
+n = 400
+labels = [None if i % 29 == 3 else i % 2 for i in range(n)]
+keys = [list(range(i, i + 1 + i % 4)) for i in range(n)]
+values = [[0.25 * (k % 7) for k in row] for row in keys]
+lines = []
+for i in range(n):
+    if i % 31 == 5: values[i].pop()
+    words = ["tags:%d:%r" % pair for pair in zip(keys[i], values[i])]
+    bad = labels[i] is None or i % 31 == 5
+    lines.append("none" if bad else " ".join([str(labels[i]), *words]))
+open("bad.txt", "w").write("\\n".join(lines) + "\\n")
+pq.write_table(pa.table(dict(label=labels, tags=keys, tags_values=values)), "bad.parquet",
+               row_group_size=150)
+"""
+
 
 @unittest.skipUnless(READY, WHY_NOT)
 class Parquet(Case):
@@ -152,6 +172,32 @@ class Parquet(Case):
         self.assertIn(says, validated.err)
         self.assertIn("1 of 20 records are bad", validated.err)
         self.assert_refused(self.flux("run", "job.yaml", code=2), says)
+
+    def test_bad_records_are_set_aside_as_those_of_text(self) -> None:
+        self.python(SOME_BAD)
+        bad = sum(i % 29 == 3 or i % 31 == 5 for i in range(400))
+        results = []
+        for file, format_ in (("bad.txt", "feasign"), ("bad.parquet", "parquet")):
+            data = (f"{{format: {format_}, train: [{file}], batch: 7, bad_records: {bad}, "
+                    "slots: [{name: tags, values: true}]}")
+            layers = JOB.replace("DATA", data).replace(
+                "    - {name: linear, op: fc, inputs: dense, units: 1}\n", "").replace(
+                "inputs: [sparse, linear]", "inputs: [sparse, sparse]")
+            (self.folder / f"{format_}.yaml").write_text(layers)
+            self.flux("run", f"{format_}.yaml", "--set", f"output={format_}", "--set", "epochs=2")
+            summary = self.summary(format_)
+            results.append([summary[key] for key in ("model_hash", "applied_once", "skipped",
+                                                     "lost", "doubled")])
+        self.assertEqual(results[0][1:], [2 * (400 - bad), 2 * bad, 0, 0])
+        self.assertEqual(results[1], results[0])
+        told = (self.folder / "parquet/bad_records/pass-00000.tsv").read_text().splitlines()
+        self.assertEqual(len(told), bad)
+        self.assertEqual(told[0], "bad.parquet: record 4\tbad.parquet: record 4: label 'label' is "
+                         "missing or not a number; it must be a number")
+        self.assertRegex(told[1], "record 6: slot 'tags' has 2 keys, but 1 values of them")
+        done = self.flux("run", "parquet.yaml", "--fresh", "--set", f"data.bad_records={bad - 1}",
+                         code=2)
+        self.assertIn(f"more than data.bad_records: {bad - 1}", done.err)
 
     def test_no_flipped_byte_does_harm(self) -> None:
         """Without check sums of pages it may be another number; with them it is never one."""
