@@ -195,6 +195,9 @@ class Parquet(Case):
         self.assertEqual(told[0], "bad.parquet: record 4\tbad.parquet: record 4: label 'label' is "
                          "missing or not a number; it must be a number")
         self.assertRegex(told[1], "record 6: slot 'tags' has 2 keys, but 1 values of them")
+        tried = self.flux("run", "parquet.yaml", "--smoke", "3")
+        self.assertIn("good: 21 examples read, trained and counted once", tried.out)
+        self.assertIn("set aside: bad.parquet: record 4: label 'label' is missing", tried.err)
         done = self.flux("run", "parquet.yaml", "--fresh", "--set", f"data.bad_records={bad - 1}",
                          code=2)
         self.assertIn(f"more than data.bad_records: {bad - 1}", done.err)
