@@ -298,6 +298,7 @@ class Matrix(Case):
         """An example on criteo_tsv, and on what is converted from it."""
         text = (SOURCE / "examples" / name / "job.yaml").read_text()
         (self.folder / f"{name}.yaml").write_text(text)
+        before, behind = re.split(r"^data:\n(?:(?:  .*)?\n)+", text, flags=re.MULTILINE)
         want = self.run_cell(f"{name}.yaml", f"{name}_criteo_tsv", "criteo.tsv")
         for to in FORMATS:
             out = f"{name}.{to}"
@@ -306,9 +307,7 @@ class Matrix(Case):
             self.assertEqual(done.code, 0 if to not in EXAMPLE_NOT_HELD else 2, done.text)
             if done.code != 0:
                 continue
-            section = re.sub(r"^data:\n(?:(?:  .*)?\n)+", lambda _: done.out + "\n", text,
-                             flags=re.MULTILINE)
-            (self.folder / f"{name}_{to}.yaml").write_text(section)
+            (self.folder / f"{name}_{to}.yaml").write_text(f"{before}{done.out}\n{behind}")
             got = self.run_cell(f"{name}_{to}.yaml", f"{name}_{to}", out)
             self.assertEqual(got, want, f"examples/{name} on {to}")
 
