@@ -9,6 +9,7 @@ seconds=${1:-60}
 [ $# -eq 0 ] || shift
 cmake --preset fuzz >/dev/null
 ninja -j "${JOBS:-2}" -C build-fuzz fuzz_targets
+tools/parquet.sh build-fuzz || echo "note: no Parquet plug-in; the target parquet does nothing"
 names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
   for source in tests/fuzz/*_fuzz.cc; do

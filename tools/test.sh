@@ -11,9 +11,14 @@ cd "$(dirname "$0")/.."
 jobs=${JOBS:-2}
 export NINJA_STATUS='[%f/%t %es] '
 
-# Libraries (flux/<name>, its unit tests) and simulator tests (sim.<name>) of the short parts: for
-# memory errors those that parse bytes and lay out rows, for races those that hand work to threads.
+# Libraries (flux/<name>, its unit tests), simulator tests (sim.<name>) and replays of fuzz targets
+# (fuzz.<name>) of the short parts: for memory errors those that parse bytes and lay out rows, for
+# races those that hand work to threads. The target of services would link most of flux.
 short_asan="base rpc storage protocol table data checkpoint job"
+for source in tests/fuzz/*_fuzz.cc; do
+  name=$(basename "$source" _fuzz.cc)
+  [ "$name" = services ] || short_asan+=" fuzz.$name"
+done
 short_tsan="base rpc storage protocol client server worker"
 
 work=$(mktemp -d)
@@ -60,6 +65,8 @@ sanitized() {
       targets+=("${name}_test") tests+=("unit\\.$name")
     elif [ -f "tests/sim/${name#sim.}_test.cc" ]; then
       targets+=("sim_${name#sim.}_test") tests+=("sim\\.${name#sim.}")
+    elif [ -f "tests/fuzz/${name#fuzz.}_fuzz.cc" ]; then
+      targets+=("${name#fuzz.}_fuzz") tests+=("fuzz\\.${name#fuzz.}")
     else
       echo "note: '$name' has no tests; nothing of it runs here"
     fi

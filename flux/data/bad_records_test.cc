@@ -151,9 +151,9 @@ TEST(BadRecords, BlockFilesHaveNone) {
   options.format = "blocks";
   options.raw_keys = false;
   const std::string path = "a";
-  EXPECT_EQ(
-      Dataset::scan({&path, 1}, options, 1).status().message(),
-      "data.bad_records is for formats of lines; a record of blocks has no line to set aside");
+  EXPECT_EQ(Dataset::scan({&path, 1}, options, 1).status().message(),
+            "data.bad_records is not for format blocks, whose records were checked when they were "
+            "written; set bad ones aside where they come from");
 }
 
 }  // namespace

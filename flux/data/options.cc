@@ -50,10 +50,10 @@ Status check_data_options(const DataOptions& options) {
   if (options.global_shuffle && (options.format == "sentences" || !options.slices.empty()))
     return invalid("data.global_shuffle does not go with {}",
                    options.format == "sentences" ? "format sentences" : "metrics.slices");
-  if (options.bad_records > 0 && format->lines == nullptr)
+  if (options.bad_records > 0 && options.format == "blocks")
     return invalid(
-        "data.bad_records is for formats of lines; a record of {} has no line to set aside",
-        options.format);
+        "data.bad_records is not for format blocks, whose records were checked when they were "
+        "written; set bad ones aside where they come from");
   const std::vector<FeatureMistake> mistakes = feature_mistakes(options);
   if (!mistakes.empty())
     return invalid("data.features: feature '{}': {}", options.features[mistakes[0].feature].name,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "flux/base/check.h"
+#include "flux/data/bad_records.h"
 #include "flux/data/blocks/writer.h"
 #include "flux/data/lines.h"
 #include "flux/data/sources/text_stream.h"
@@ -144,10 +145,36 @@ Result<SampledText> sample_text(std::span<const std::string> files, const PipeOp
   return sum;
 }
 
+namespace {
+
+// The first blocks, which have `records_max` records if there are so many.
+void keep_first(uint64_t records_max, Geometry* geometry) {
+  for (DataFile& file : geometry->files) file.records = 0;
+  uint64_t records = 0;
+  size_t blocks = 0;
+  for (; blocks < geometry->blocks.size() && records < records_max; ++blocks) {
+    const DataBlock& block = geometry->blocks[blocks];
+    geometry->files[block.file].records += block.records;
+    records += block.records;
+  }
+  geometry->blocks.resize(blocks);
+}
+
+}  // namespace
+
 Result<SampledText> sample_records(std::span<const std::string> files, uint64_t records_max,
                                    const std::string& out, DataOptions* options) {
+  SampledText sum;
+  FLUX_ASSIGN_OR_RETURN(Geometry geometry, Dataset::scan(files, *options, 1));
+  sum.lines_in_all = geometry.records();
+  keep_first(records_max + std::min(options->bad_records, records_max), &geometry);
+  if (options->bad_records > 0) {
+    FLUX_ASSIGN_OR_RETURN(const auto bad, set_aside_bad_records(*options, 1, nullptr, &geometry));
+    for (const BadRecord& one : bad) sum.set_aside.push_back(one.why.message());
+    sum.lines_in_all -= bad.size();
+  }
   FLUX_ASSIGN_OR_RETURN(const WholeData data,
-                        WholeData::open({files.begin(), files.end()}, *options, 1));
+                        WholeData::open_cut(std::move(geometry), *options, 1));
   FLUX_ASSIGN_OR_RETURN(const auto writer, BlockFileWriter::create(out, data.schema()));
   uint64_t left = records_max;
   const Status status = data.read([&](const Batch& batch) -> Status {
@@ -160,9 +187,7 @@ Result<SampledText> sample_records(std::span<const std::string> files, uint64_t 
   if (!status.is_ok() && status.code() != Code::kCancelled) return status;
   FLUX_RETURN_IF_ERROR(writer->finish());
   *options = block_file_options(*options);
-  SampledText sum;
   sum.lines = writer->records();
-  sum.lines_in_all = data.records();
   sum.whole = sum.lines == sum.lines_in_all;
   for (const std::string& path : files) {
     FLUX_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::open(path));

@@ -31,6 +31,8 @@ struct SampledText {
   uint64_t file_bytes = 0;    // on disk, all files
   bool whole = false;         // every line was copied
   std::vector<SamplePiece> pieces;
+  // Of formats without lines: what is wrong with the records that were passed over.
+  std::vector<std::string> set_aside;
 };
 
 // Copies at most `lines_max` lines of `files` to the new file `out`. `headers`: the first line of
@@ -39,7 +41,8 @@ Result<SampledText> sample_text(std::span<const std::string> files, const PipeOp
                                 bool headers, uint64_t lines_max, const std::string& out);
 
 // Copies at most `records_max` records of `files` to the new file `out`, and says in *options,
-// which read the files, how it is read.
+// which read the files, how it is read. Bad records are passed over as far as options->bad_records
+// allows.
 Result<SampledText> sample_records(std::span<const std::string> files, uint64_t records_max,
                                    const std::string& out, DataOptions* options);
 

@@ -101,6 +101,7 @@ Result<Taken> take(const TrainingFiles& files, const DataOptions& options, uint6
 
 // Tells of what is bad in a sample, and has a run over it set as much aside.
 Status set_aside(const Taken& taken, const std::atomic<bool>* stop, Job* small) {
+  tell_set_aside(taken.text.set_aside);
   const auto bad = find_bad(taken, stop);
   if (!bad.is_ok()) return bad.status();
   tell_set_aside(bad.value());

@@ -12,8 +12,9 @@
 namespace flux::parquet_plugin {
 namespace {
 
-constexpr int64_t kLevels = 32 << 10;      // read at once
-constexpr int64_t kValuesMax = 1LL << 31;  // of one column in one read
+constexpr int64_t kLevels = 32 << 10;   // read at once
+constexpr size_t kValuesMax = 1 << 25;  // of one column in one read
+constexpr size_t kListMax = 1 << 20;    // values of one row, nulls too
 constexpr double kFloatMax = std::numeric_limits<float>::max();
 
 // `Type`: of the file (parquet::Int64Type ...); `Out`: uint64_t or float.
@@ -61,8 +62,6 @@ class TypedCursor final : public ColumnCursor {
       read_required(rows);
     else
       read_optional(rows);
-    if (static_cast<int64_t>(size_) > kValuesMax)
-      throw ::parquet::ParquetException("more than 2^31 values at once");
   }
 
   Values values() const override {
@@ -74,6 +73,10 @@ class TypedCursor final : public ColumnCursor {
  private:
   [[noreturn]] static void short_column() {
     throw ::parquet::ParquetException("a column has fewer values than its row group has rows");
+  }
+
+  [[noreturn]] static void long_list() {
+    throw ::parquet::ParquetException("a list of more than 2^20 values");
   }
 
   Out convert(const T& value) const {
@@ -120,7 +123,11 @@ class TypedCursor final : public ColumnCursor {
     else
       out = &memory_->keys;
     const size_t size = size_ + static_cast<size_t>(more) + kSpareValues;
-    if (out->size() < size) out->resize(std::max(size, 2 * out->size()));
+    if (size > kValuesMax + kSpareValues)
+      throw ::parquet::ParquetException(
+          "more than 2^25 values in the records of one block (take a smaller data.batch)");
+    if (out->size() < size)
+      out->resize(std::min(std::max(size, 2 * out->size()), kValuesMax + kSpareValues));
     return out->data() + size_;
   }
 
@@ -213,13 +220,16 @@ class TypedCursor final : public ColumnCursor {
     if (rep_[static_cast<size_t>(taken_)] != 0)
       throw ::parquet::ParquetException("a row begins within a list");
     values_pending_ += def_[static_cast<size_t>(taken_++)] == most_def_ ? 1 : 0;
-    while (rows > 0) {
+    for (size_t levels = 1; rows > 0;) {  // of the row that has not ended
       if (!more_levels()) {
         if (rows > 1) short_column();
         *ends = static_cast<uint32_t>(size_);
         return;
       }
-      const int64_t ended = take_levels(std::min(rows, fetched_ - taken_), ends);
+      const int64_t some = std::min(rows, fetched_ - taken_);
+      const int64_t ended = take_levels(some, ends);
+      levels = static_cast<size_t>(some) + (ended > 0 ? 0 : levels);
+      if (levels > kListMax + kLevels) long_list();  // no row less than that began before
       ends += ended;
       rows -= ended;
       // The last level begins a row behind the last.

@@ -4,14 +4,15 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <string>
 #include <vector>
 
 #include <arrow/io/file.h>
-#include <arrow/memory_pool.h>
 #include <arrow/util/key_value_metadata.h>
 #include <parquet/exception.h>
 #include <parquet/file_reader.h>
 
+#include "plugins/parquet/bounded_pool.h"
 #include "plugins/parquet/column_cursor.h"
 #include "plugins/parquet/columns.h"
 #include "plugins/parquet/writer.h"
@@ -29,11 +30,16 @@ struct Memory {
   std::vector<ColumnMemory> columns;
 };
 
+// Of the pages that a cursor has at once, of all columns.
+constexpr int64_t kPagesBytesMax = 256 << 20;
+
 struct Cursor {
+  BoundedPool pool{kPagesBytesMax};
   std::shared_ptr<::arrow::io::RandomAccessFile> source;
   std::unique_ptr<::parquet::ParquetFileReader> reader;
   std::vector<std::unique_ptr<ColumnCursor>> columns;
-  std::vector<int> leaves;  // of each column
+  std::vector<int> leaves;         // of each column
+  std::vector<std::string> names;  // the same
   ZstdDecoder decoder = make_zstd_decoder();
   std::shared_ptr<::parquet::RowGroupReader> group;
   int next_group = 0;
@@ -52,6 +58,8 @@ template <typename Work, typename T>
 T guarded(char* error, T failed, const Work& work) {
   try {
     return work();
+  } catch (const std::bad_alloc&) {
+    std::snprintf(error, kErrorBytes, "no memory is left");
   } catch (const std::exception& problem) {
     std::snprintf(error, kErrorBytes, "%s", problem.what());
   } catch (...) {
@@ -60,9 +68,20 @@ T guarded(char* error, T failed, const Work& work) {
   return failed;
 }
 
-::parquet::ReaderProperties properties() {
-  // malloc keeps what pages leave; Arrow's own pool gives it back, to be cleared again.
-  ::parquet::ReaderProperties out(::arrow::system_memory_pool());
+// What `work` does with a column; its exception names the column.
+template <typename Work>
+void of_column(const std::string& name, const Work& work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& problem) {
+    throw ::parquet::ParquetException("column '" + name + "': " + problem.what());
+  }
+}
+
+::parquet::ReaderProperties properties(::arrow::MemoryPool* pool) {
+  ::parquet::ReaderProperties out(pool);
   out.set_page_checksum_verification(true);
   out.enable_buffered_stream();  // not a whole column of a row group at once
   return out;
@@ -70,7 +89,8 @@ T guarded(char* error, T failed, const Work& work) {
 
 File* open(const char* path, char* error) {
   return guarded(error, static_cast<File*>(nullptr), [&] {
-    const auto reader = ::parquet::ParquetFileReader::OpenFile(path, false, properties());
+    const auto reader = ::parquet::ParquetFileReader::OpenFile(
+        path, false, properties(::arrow::system_memory_pool()));
     auto out = std::make_unique<File>();
     out->path = path;
     out->meta = reader->metadata();
@@ -84,7 +104,7 @@ void close(File* file) {
 }
 
 uint64_t rows(const File* file) {
-  return static_cast<uint64_t>(std::max<int64_t>(file->meta->num_rows(), 0));
+  return static_cast<uint64_t>(file->meta->num_rows());
 }
 
 uint32_t groups(const File* file) {
@@ -92,8 +112,7 @@ uint32_t groups(const File* file) {
 }
 
 uint64_t group_rows(const File* file, uint32_t group) {
-  const int64_t rows = file->meta->RowGroup(static_cast<int>(group))->num_rows();
-  return static_cast<uint64_t>(std::max<int64_t>(rows, 0));
+  return static_cast<uint64_t>(file->meta->RowGroup(static_cast<int>(group))->num_rows());
 }
 
 uint32_t columns(const File* file) {
@@ -123,9 +142,11 @@ void next_group(Cursor* cursor, int64_t row) {
   cursor->group = cursor->reader->RowGroup(cursor->next_group++);
   cursor->left = cursor->group->metadata()->num_rows() - row;
   for (size_t i = 0; i < cursor->columns.size(); ++i)
-    cursor->columns[i]->seek(open_column(cursor->group.get(), cursor->leaves[i], cursor->source,
-                                         properties(), cursor->decoder),
-                             row);
+    of_column(cursor->names[i], [&] {
+      cursor->columns[i]->seek(open_column(cursor->group.get(), cursor->leaves[i], cursor->source,
+                                           properties(&cursor->pool), cursor->decoder),
+                               row);
+    });
 }
 
 Cursor* start(File* file, const Wanted* wanted, uint32_t count, uint64_t row, HashText hash,
@@ -133,10 +154,12 @@ Cursor* start(File* file, const Wanted* wanted, uint32_t count, uint64_t row, Ha
   return guarded(error, static_cast<Cursor*>(nullptr), [&] {
     auto out = std::make_unique<Cursor>();
     PARQUET_ASSIGN_OR_THROW(out->source, ::arrow::io::ReadableFile::Open(file->path));
-    out->reader = ::parquet::ParquetFileReader::Open(out->source, properties(), file->meta);
+    out->reader =
+        ::parquet::ParquetFileReader::Open(out->source, properties(&out->pool), file->meta);
     for (uint32_t i = 0; i < count; ++i) {
       const FoundColumn& found = file->columns[wanted[i].column];
       out->leaves.push_back(found.leaf);
+      out->names.push_back(found.name);
       out->columns.push_back(
           make_cursor(found, *file->meta->schema()->Column(found.leaf), wanted[i].as, hash));
     }
@@ -156,7 +179,8 @@ bool read(Cursor* cursor, uint64_t rows, Memory* memory, Values* out, char* erro
     for (auto left = static_cast<int64_t>(rows); left > 0;) {
       while (cursor->left <= 0) next_group(cursor, 0);
       const int64_t some = std::min(left, cursor->left);
-      for (const auto& one : cursor->columns) one->read(some);
+      for (size_t i = 0; i < cursor->columns.size(); ++i)
+        of_column(cursor->names[i], [&] { cursor->columns[i]->read(some); });
       cursor->left -= some;
       left -= some;
     }

@@ -26,9 +26,9 @@ using ::parquet::ParquetException;
 // `packed` gives the pages as they lie in the file.
 class ZstdPages final : public PageReader {
  public:
-  ZstdPages(std::unique_ptr<PageReader> packed, ZstdDecoder decoder)
+  ZstdPages(std::unique_ptr<PageReader> packed, ZstdDecoder decoder, ::arrow::MemoryPool* pool)
       : packed_(std::move(packed)), decoder_(std::move(decoder)) {
-    PARQUET_ASSIGN_OR_THROW(unpacked_, ::arrow::AllocateResizableBuffer(0));
+    PARQUET_ASSIGN_OR_THROW(unpacked_, ::arrow::AllocateResizableBuffer(0, pool));
   }
 
   void set_max_page_header_size(uint32_t size) override { packed_->set_max_page_header_size(size); }
@@ -164,8 +164,8 @@ std::shared_ptr<::parquet::ColumnReader> open_column(
   const ::parquet::ColumnDescriptor* descr = group->metadata()->schema()->Column(leaf);
   auto packed = PageReader::Open(properties.GetStream(source, begin, bytes), column->num_values(),
                                  ::parquet::Compression::UNCOMPRESSED, properties, *descr);
-  return ::parquet::ColumnReader::Make(descr,
-                                       std::make_unique<ZstdPages>(std::move(packed), decoder));
+  return ::parquet::ColumnReader::Make(
+      descr, std::make_unique<ZstdPages>(std::move(packed), decoder, properties.memory_pool()));
 }
 
 }  // namespace flux::parquet_plugin

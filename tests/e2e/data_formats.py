@@ -3,15 +3,19 @@ model on every format that can hold its data (the table of docs/using/formats.md
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import random
 import re
 import shutil
 import unittest
 
+from _parquet import READY
 from _support import SOURCE, Case, Done, sets
+from _words import make_corpus
 
-FORMATS = ("blocks", "criteo_tsv", "csv", "feasign", "libffm", "libsvm", "multislot", "vw")
+ALL = ("blocks", "criteo_tsv", "csv", "feasign", "libffm", "libsvm", "multislot", "parquet", "vw")
+FORMATS = tuple(name for name in ALL if READY or name != "parquet")  # that are tried here
 JOB = """
 name: lr
 output: out
@@ -202,6 +206,11 @@ class DataFormats(Case):
 # What each model cannot be fed with: libsvm has one slot, libffm and vw one label.
 NOT_HELD = {"mmoe": {"libsvm", "libffm", "vw"}, "ple": {"libsvm", "libffm", "vw"}}
 ELSEWHERE = {"word2vec"}  # reads sentences, as they are
+# Suit the one slot of libsvm, too: a factorization machine then pairs the keys of that slot.
+ONE_SLOT = {"fm": sets(model__layers__emb__combine="sequence", model__layers__emb__length=6),
+            "lr": []}
+EXAMPLE_NOT_HELD = {"libffm", "libsvm"}  # have no dense numbers
+EXAMPLES = ("ctr_dnn", "dcn_v2", "deepfm", "fm", "lr")  # read criteo_tsv
 
 
 class Matrix(Case):
@@ -257,20 +266,78 @@ class Matrix(Case):
             with self.subTest(model=model):
                 self.row(model)
 
+    def test_one_slot_in_libsvm(self) -> None:
+        (self.folder / "one.txt").write_text(re.sub(r" (w|sid)=\S+", "", one_slot_lines(1200)))
+        for model, changes in ONE_SLOT.items():
+            with self.subTest(model=model):
+                one = ["--set", "data.slots=[{name: features, values: true}]", *changes]
+                job, _ = self.model_job(model)
+                want = self.run_cell(job, f"{model}_one", "one.txt", *one)
+                self.flux("data", "convert", "--job", job, *one, "one.txt", "--to", "libsvm",
+                          "--out", f"{model}.libsvm")
+                got = self.run_cell(job, f"{model}_libsvm", f"{model}.libsvm", *one, "--set",
+                                    "data.format=libsvm", "--set", "data.raw_keys=true")
+                self.assertEqual(got, want)
+
+    def test_sentences(self) -> None:
+        """The same words in lines of text, plain and packed."""
+        make_corpus(self, 1000, 200, 10)
+        folder = self.folder / "data/made/corpus"
+        packed = gzip.compress((folder / "train.txt").read_bytes(), 1, mtime=0)
+        (folder / "train.gz").write_bytes(packed)
+        hashes = set()
+        for name in ("train.txt", "train.gz"):
+            self.flux("run", str(SOURCE / "models/word2vec.yaml"),
+                      *sets(output=f"out_{name}", deterministic=True, epochs=1,
+                            data__train=f"data/made/corpus/{name}"))
+            self.assert_exact(f"out_{name}", 1000)
+            hashes.add(self.summary(f"out_{name}")["model_hash"])
+        self.assertEqual(len(hashes), 1)
+
+    def example_row(self, name: str) -> None:
+        """An example on criteo_tsv, and on what is converted from it."""
+        text = (SOURCE / "examples" / name / "job.yaml").read_text()
+        (self.folder / f"{name}.yaml").write_text(text)
+        before, behind = re.split(r"^data:\n(?:(?:  .*)?\n)+", text, flags=re.MULTILINE)
+        want = self.run_cell(f"{name}.yaml", f"{name}_criteo_tsv", "criteo.tsv")
+        for to in FORMATS:
+            out = f"{name}.{to}"
+            done = self.flux("data", "convert", "--job", f"{name}.yaml", "criteo.tsv", "--to", to,
+                             "--out", out, code=None)
+            self.assertEqual(done.code, 0 if to not in EXAMPLE_NOT_HELD else 2, done.text)
+            if done.code != 0:
+                continue
+            (self.folder / f"{name}_{to}.yaml").write_text(f"{before}{done.out}\n{behind}")
+            got = self.run_cell(f"{name}_{to}.yaml", f"{name}_{to}", out)
+            self.assertEqual(got, want, f"examples/{name} on {to}")
+
+    def test_every_example_on_every_format(self) -> None:
+        self.flux("data", "gen", "criteo", "--examples", "1200", "--out", "criteo.tsv")
+        for name in EXAMPLES:
+            with self.subTest(example=name):
+                self.example_row(name)
+
     def test_the_table_of_the_docs_says_so(self) -> None:
         text = (SOURCE / "docs" / "using" / "formats.md").read_text()
-        rows = dict(re.findall(r"^\| `(\w+)` \|(.*)\|$", text.split("## Formats and models")[1],
+        rows = dict(re.findall(r"^\| `([\w/]+)` \|(.*)\|$", text.split("## Formats and models")[1],
                                re.MULTILINE))
         head = re.search(r"^\| model \|(.*)\|$", text, re.MULTILINE)
         assert head is not None
         formats = [name.strip(" `") for name in head[1].split("|")]
         models = {path.stem for path in (SOURCE / "models").glob("*.yaml")}
-        self.assertEqual(set(rows), models)
-        for model in models - ELSEWHERE:
-            cells = [cell.strip() for cell in rows[model].split("|")]
-            held = {name for name, cell in zip(formats, cells, strict=True) if cell == "yes"}
-            self.assertEqual(held, set(FORMATS) - {"criteo_tsv"}
-                             - NOT_HELD.get(model, {"libsvm"}), model)
+        want = {name: {to: "yes" for to in ALL
+                       if to != "criteo_tsv" and to not in NOT_HELD.get(name, {"libsvm"})}
+                for name in models - ELSEWHERE}
+        want["word2vec"] = {"sentences": "yes"}
+        for name in ONE_SLOT:
+            want[name]["libsvm"] = "one slot"
+        for name in EXAMPLES:
+            want[f"examples/{name}"] = {to: "yes" for to in ALL if to not in EXAMPLE_NOT_HELD}
+        told = {}
+        for name, row in rows.items():
+            cells = [cell.strip() for cell in row.split("|")]
+            told[name] = {to: cell for to, cell in zip(formats, cells, strict=True) if cell != "-"}
+        self.assertEqual(told, want)
 
 
 if __name__ == "__main__":

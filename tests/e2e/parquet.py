@@ -12,12 +12,10 @@ import shutil
 import subprocess
 import unittest
 from pathlib import Path
-from typing import NamedTuple
 
-from _support import DEADLINE_S, FLUX, SOURCE, Case, Done
-
-PYTHON = SOURCE / ".parquet/bin/python"
-READY = (FLUX.parent / "flux_parquet.so").exists() and PYTHON.exists()
+from _bad_parquet import FOREIGN
+from _parquet import PYTHON, READY, WHY_NOT
+from _support import DEADLINE_S, FLUX, Case, Done
 
 JOB = """
 name: lr
@@ -77,49 +75,6 @@ for k, kind in enumerate(kinds):
                        data_page_size=400, write_page_checksum=w % 2 == 1)
 """
 
-# One foreign column in each file; `bad` is what is put in the place of a good column.
-FOREIGN = """
-import datetime, decimal
-import pyarrow as pa
-import pyarrow.parquet as pq
-n = 20
-good = dict(label=pa.array([i % 2 for i in range(n)]), user=pa.array(range(n)),
-            tags=pa.array([[i] for i in range(n)]), city=pa.array(["x"] * n),
-            price=pa.array([0.5] * n), age=pa.array([1] * n))
-def put(name, **columns):
-    table = {**good, **columns}
-    pq.write_table(pa.table({k: v for k, v in table.items() if v is not None}), name + ".parquet")
-day = datetime.datetime(2026, 1, 1)
-put("good")
-for checked in (False, True):
-    pq.write_table(pa.table(good), "packed_%d.parquet" % checked, compression="zstd",
-                   write_page_checksum=checked)
-put("no_label", label=None)
-put("near_name", user=None, usr=good["user"])
-put("text_label", label=good["city"])
-put("list_label", label=good["tags"])
-put("nan_label", label=pa.array([1.0] * 7 + [float("nan")] + [0.0] * 12))
-put("null_label", label=pa.array([1] * 7 + [None] + [0] * 12))
-put("inf_price", price=pa.array([1.0] * 7 + [float("inf")] + [0.0] * 12))
-put("large_price", price=pa.array([1.0] * 7 + [1e300] + [0.0] * 12))
-put("large_label", label=pa.array([1.0] * 7 + [-1e39] + [0.0] * 12))
-put("large_value", tags_values=pa.array([[0.5]] * 7 + [[2e99]] + [[1.0]] * 12))
-put("some_unread", when=pa.array([day] * n), vector=pa.array([[0.5]] * n))
-put("nan_value", tags_values=pa.array([[0.5]] * 7 + [[float("nan")]] + [[1.0]] * 12))
-put("text_user", user=good["city"])
-put("float_user", user=good["price"])
-put("whole_city", city=good["user"])
-put("time_user", user=pa.array([day] * n))
-put("decimal_price", price=pa.array([decimal.Decimal("1.5")] * n))
-put("list_price", price=good["tags"])
-put("nested_tags", tags=pa.array([[[i]] for i in range(n)]))
-put("struct_user", user=pa.array([{"a": i, "b": i} for i in range(n)]))
-put("map_user", user=pa.array([[(1, 2)]] * n, pa.map_(pa.int64(), pa.int64())))
-put("half_price", price=pa.array([0.5] * n, pa.float16()))
-empty = pa.table({name: column.slice(0, 0) for name, column in good.items()})
-pq.write_table(empty, "empty.parquet")
-"""
-
 # The keys of a slot with their values; record 8 has a value too few.
 VALUED = """
 import pyarrow as pa
@@ -131,44 +86,28 @@ pq.write_table(pa.table(dict(label=[i % 2 for i in range(20)], tags=keys, tags_v
                "valued.parquet")
 """
 
-
-class Bad(NamedTuple):
-    name: str
-    says: str
-
-
-ALLOWED_NUMBER = "allowed: a number in each row"
-BAD = [
-    Bad("no_label", "has no column 'label'"),
-    Bad("near_name", "has no column 'user' \\(slot\\), did you mean 'usr'"),
-    Bad("text_label", f"column 'label' \\(label\\) is BYTE_ARRAY.*{ALLOWED_NUMBER}"),
-    Bad("list_label", f"column 'label' \\(label\\) is list of INT64.*{ALLOWED_NUMBER}"),
-    Bad("nan_label", "record 8: label 'label' is missing or not a number"),
-    Bad("null_label", "record 8: label 'label' is missing or not a number"),
-    Bad("inf_price", "record 8: dense feature 'price' is infinite"),
-    Bad("large_price", "record 8: dense feature 'price' is 1e\\+300; a float holds at most 3.4e38"),
-    Bad("large_label", "record 8: label 'label' is -1e\\+39; a float holds at most"),
-    Bad("text_user", "column 'user' \\(slot\\) is BYTE_ARRAY.*texts need text: true"),
-    Bad("float_user", "column 'user' \\(slot\\) is DOUBLE; allowed: whole numbers, texts"),
-    Bad("whole_city", "column 'city' \\(slot\\) is INT64; allowed: texts"),
-    Bad("time_user", "column 'user' \\(slot\\) is INT64 \\(Timestamp.*allowed"),
-    Bad("decimal_price", "column 'price' \\(dense feature\\) is .*Decimal.*allowed"),
-    Bad("list_price", f"column 'price' \\(dense feature\\) is list of INT64; {ALLOWED_NUMBER}"),
-    Bad("nested_tags", "column 'tags' \\(slot\\) is list of lists; allowed"),
-    Bad("struct_user", "column 'user' \\(slot\\) is group of 2 columns; allowed"),
-    Bad("map_user", "column 'user' \\(slot\\) is group of 2 columns; allowed"),
-    Bad("half_price", "column 'price' \\(dense feature\\) is .*allowed"),
-    Bad("empty", "holds no record"),
-    Bad("cut", "Parquet data is damaged: it does not end with PAR1: it was cut"),
-    Bad("magic", "is no Parquet file"),
-    Bad("head", "Parquet data is damaged: it ends within its head"),
-    Bad("footer", "Parquet data is damaged: a footer of 4294967295 bytes"),
-    Bad("noise_footer", "Parquet data is damaged: "),
-    Bad("noise_pages", "Parquet data is damaged: "),
-]
+# Every 29th label is missing, every 31st record has a value too few; as text those lines are bad,
+# too.
+SOME_BAD = """
+import pyarrow as pa
+import pyarrow.parquet as pq
+n = 400
+labels = [None if i % 29 == 3 else i % 2 for i in range(n)]
+keys = [list(range(i, i + 1 + i % 4)) for i in range(n)]
+values = [[0.25 * (k % 7) for k in row] for row in keys]
+lines = []
+for i in range(n):
+    if i % 31 == 5: values[i].pop()
+    words = ["tags:%d:%r" % pair for pair in zip(keys[i], values[i])]
+    bad = labels[i] is None or i % 31 == 5
+    lines.append("none" if bad else " ".join([str(labels[i]), *words]))
+open("bad.txt", "w").write("\\n".join(lines) + "\\n")
+pq.write_table(pa.table(dict(label=labels, tags=keys, tags_values=values)), "bad.parquet",
+               row_group_size=150)
+"""
 
 
-@unittest.skipUnless(READY, "no Parquet plug-in; build it with make parquet")
+@unittest.skipUnless(READY, WHY_NOT)
 class Parquet(Case):
     def python(self, program: str) -> None:
         subprocess.run([str(PYTHON), "-c", program], cwd=self.folder, check=True)
@@ -206,25 +145,6 @@ class Parquet(Case):
         self.assertEqual(heads[0].count("\n"), 50)
         self.assertEqual(heads[0], heads[1])
 
-    def test_foreign_and_damaged_files_are_named(self) -> None:
-        self.python(FOREIGN)
-        good = (self.folder / "good.parquet").read_bytes()
-        noise = bytes(i * i % 251 for i in range(len(good)))
-        for name, content in {
-            "cut": good[: len(good) // 2], "magic": b"PARX" + good[4:], "head": good[:9],
-            "footer": good[:-8] + b"\xff\xff\xff\xff" + good[-4:],
-            "noise_footer": good[:-200] + noise[:192] + good[-8:],
-            "noise_pages": good[:4] + noise[:600] + good[604:],
-        }.items():
-            (self.folder / f"{name}.parquet").write_bytes(content)
-        for bad in BAD:
-            file = f"{bad.name}.parquet"
-            job = self.job(file, "parquet")
-            for command in (["data", "validate", "--job", job], ["run", job]):
-                with self.subTest(" ".join(command)):
-                    done = self.flux(*command, code=2)
-                    self.assertRegex(done.err, re.escape(file) + ": .*" + bad.says)
-
     def test_what_is_shown_without_a_job(self) -> None:
         self.python(FOREIGN)
         done = self.flux("data", "head", "some_unread.parquet", "-n", "1")
@@ -252,6 +172,35 @@ class Parquet(Case):
         self.assertIn(says, validated.err)
         self.assertIn("1 of 20 records are bad", validated.err)
         self.assert_refused(self.flux("run", "job.yaml", code=2), says)
+
+    def test_bad_records_are_set_aside_as_those_of_text(self) -> None:
+        self.python(SOME_BAD)
+        bad = sum(i % 29 == 3 or i % 31 == 5 for i in range(400))
+        results = []
+        for file, format_ in (("bad.txt", "feasign"), ("bad.parquet", "parquet")):
+            data = (f"{{format: {format_}, train: [{file}], batch: 7, bad_records: {bad}, "
+                    "slots: [{name: tags, values: true}]}")
+            layers = JOB.replace("DATA", data).replace(
+                "    - {name: linear, op: fc, inputs: dense, units: 1}\n", "").replace(
+                "inputs: [sparse, linear]", "inputs: [sparse, sparse]")
+            (self.folder / f"{format_}.yaml").write_text(layers)
+            self.flux("run", f"{format_}.yaml", "--set", f"output={format_}", "--set", "epochs=2")
+            summary = self.summary(format_)
+            results.append([summary[key] for key in ("model_hash", "applied_once", "skipped",
+                                                     "lost", "doubled")])
+        self.assertEqual(results[0][1:], [2 * (400 - bad), 2 * bad, 0, 0])
+        self.assertEqual(results[1], results[0])
+        told = (self.folder / "parquet/bad_records/pass-00000.tsv").read_text().splitlines()
+        self.assertEqual(len(told), bad)
+        self.assertEqual(told[0], "bad.parquet: record 4\tbad.parquet: record 4: label 'label' is "
+                         "missing or not a number; it must be a number")
+        self.assertRegex(told[1], "record 6: slot 'tags' has 2 keys, but 1 values of them")
+        tried = self.flux("run", "parquet.yaml", "--smoke", "3")
+        self.assertIn("good: 21 examples read, trained and counted once", tried.out)
+        self.assertIn("set aside: bad.parquet: record 4: label 'label' is missing", tried.err)
+        done = self.flux("run", "parquet.yaml", "--fresh", "--set", f"data.bad_records={bad - 1}",
+                         code=2)
+        self.assertIn(f"more than data.bad_records: {bad - 1}", done.err)
 
     def test_no_flipped_byte_does_harm(self) -> None:
         """Without check sums of pages it may be another number; with them it is never one."""

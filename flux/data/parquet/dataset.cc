@@ -12,6 +12,8 @@ namespace {
 
 // Of a file with fewer rows all that is passed over is kept (row_source.h).
 constexpr uint64_t kInOrderRows = RowSource::kPassedRows;
+// Of a pass. What files say of their rows is believed until they are read, so it has a bound.
+constexpr uint64_t kBlocksMax = 1 << 20;
 
 // What is read: the counting model needs no slots.
 DataOptions read_options(const DataOptions& options) {
@@ -32,7 +34,7 @@ class ParquetDataset final : public Dataset {
   Status open_files(const DataOptions& options) {
     const DataOptions wanted = read_options(options);
     for (const DataBlock& block : geometry_.blocks)
-      block_rows_ = std::max(block_rows_, block.records);
+      block_rows_ = std::max(block_rows_, static_cast<uint32_t>(block.lines()));
     for (const DataFile& file : geometry_.files) {
       FLUX_ASSIGN_OR_RETURN(auto opened, ParquetFile::open(file.path));
       FLUX_ASSIGN_OR_RETURN(ColumnMap map, map_columns(file.path, opened->columns(), wanted));
@@ -56,7 +58,7 @@ class ParquetDataset final : public Dataset {
     content.large = LargeNumbers({content.columns->values(), source.layout()->map.wanted.size()},
                                  content.columns->rows());
     if (!follow_each_other(order)) {
-      FLUX_ASSIGN_OR_RETURN(content.rows, source.rows_of(*content.columns, block.lines_before));
+      FLUX_ASSIGN_OR_RETURN(content.rows, source.rows_of(*content.columns, block));
       content.columns = nullptr;
     }
     return std::unique_ptr<BlockReader>(std::make_unique<ParquetBlock>(
@@ -71,6 +73,15 @@ class ParquetDataset final : public Dataset {
   std::vector<std::unique_ptr<RowSource>> sources_;  // of each file
   uint32_t block_rows_ = 1;
 };
+
+Status check_blocks(uint64_t records, uint64_t block_records, const std::string& path) {
+  const uint64_t most = kBlocksMax * block_records;
+  if (records <= most) return Status::ok();
+  return invalid(
+      "{}: says that it has so many records that the pass has {}; at most {} are read with this "
+      "data.batch; is the file whole, or should the pass be split?",
+      path, records, most);
+}
 
 void cut_parquet_file(const ParquetFile& file, uint32_t number, uint32_t per_block, Geometry* g) {
   const uint64_t first = g->records(), block_records = uint64_t{per_block} * g->batch_size;
@@ -100,6 +111,7 @@ Result<Geometry> scan_parquet_files(std::span<const std::string> paths, const Da
     if (file->rows() == 0)
       return invalid("{}: holds no record; remove it from the data or fill it", path);
     records += file->rows();
+    FLUX_RETURN_IF_ERROR(check_blocks(records, uint64_t{kBlockBatches} * options.batch_size, path));
     files.push_back(std::move(file));
   }
   Geometry g;

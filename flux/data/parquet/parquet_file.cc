@@ -46,7 +46,7 @@ Result<std::shared_ptr<const ParquetFile>> ParquetFile::open(const std::string& 
   char reason[kErrorBytes] = {};
   out->handle_ = api->open(path.c_str(), reason);
   if (out->handle_ == nullptr) return corrupt(path, reason);
-  out->look_around();
+  FLUX_RETURN_IF_ERROR(out->look_around());
   return std::shared_ptr<const ParquetFile>(std::move(out));
 }
 
@@ -67,13 +67,24 @@ Status ParquetFile::hash_footer() {
   return Status::ok();
 }
 
-void ParquetFile::look_around() {
+Status ParquetFile::look_around() {
+  constexpr uint64_t kRowsMax = 1ULL << 62;  // less than can be added up
   rows_ = api_->rows(handle_);
   own_ = api_->is_own(handle_);
-  for (uint32_t group = 0; group < api_->groups(handle_); ++group)
-    group_rows_most_ = std::max(group_rows_most_, api_->group_rows(handle_, group));
+  uint64_t sum = 0;
+  for (uint32_t group = 0; group < api_->groups(handle_); ++group) {
+    const uint64_t rows = api_->group_rows(handle_, group);
+    if (rows > kRowsMax - sum)
+      return corrupt(path(), fmt::format("row group {} of {} rows", group + 1, rows));
+    sum += rows;
+    group_rows_most_ = std::max(group_rows_most_, rows);
+  }
+  if (rows_ != sum)
+    return corrupt(path(), fmt::format("its footer says {} rows, its row groups have {}",
+                                       static_cast<int64_t>(rows_), sum));
   for (uint32_t column = 0; column < api_->columns(handle_); ++column)
     columns_.push_back(api_->column(handle_, column));
+  return Status::ok();
 }
 
 ParquetFile::~ParquetFile() {
@@ -89,7 +100,8 @@ Result<std::unique_ptr<ParquetCursor>> ParquetCursor::start(
   out->columns_ = wanted.size();
   out->handle_ = in.api_->start(in.handle_, wanted.data(), static_cast<uint32_t>(wanted.size()),
                                 row, hash_text, reason);
-  if (out->handle_ == nullptr) return corrupt(in.path(), reason);
+  if (out->handle_ == nullptr)
+    return corrupt(in.path(), fmt::format("on the way to record {}: {}", row + 1, reason));
   return out;
 }
 

@@ -39,7 +39,7 @@ class ParquetFile {
   friend class ParquetCursor;
   ParquetFile(ReadFile file, const parquet_plugin::Api* api) : file_(std::move(file)), api_(api) {}
   Status hash_footer();
-  void look_around();
+  Status look_around();
 
   ReadFile file_;
   const parquet_plugin::Api* const api_;

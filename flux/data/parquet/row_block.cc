@@ -74,14 +74,14 @@ class RowFiller {
 
   void fill_numbers();
   void fill_groups();
-  void fill_keys();
+  Status fill_keys();
   Status fill_values();
 
  private:
   void fill_dense(uint32_t from, uint32_t to);
   void fill_one_key_each();
   void turn_one_key_each(uint32_t from, uint32_t to);
-  void count_keys();
+  Status count_keys();
   void copy_those_there();
   void copy_side_by_side();
   void copy_slot_by_slot();
@@ -147,11 +147,14 @@ void RowFiller::fill_groups() {
   }
 }
 
-void RowFiller::fill_keys() {
+Status RowFiller::fill_keys() {
   const bool one_each = std::all_of(slots_.begin(), slots_.end(),
                                     [](const Values* slot) { return slot->begin == nullptr; });
-  if (one_each) return fill_one_key_each();
-  count_keys();
+  if (one_each) {
+    fill_one_key_each();
+    return Status::ok();
+  }
+  FLUX_RETURN_IF_ERROR(count_keys());
   if (std::all_of(slots_.begin(), slots_.end(),
                   [&](const Values* slot) { return at_most_one(*slot, rows_); }))
     copy_those_there();
@@ -159,6 +162,7 @@ void RowFiller::fill_keys() {
     copy_side_by_side();
   else
     copy_slot_by_slot();
+  return Status::ok();
 }
 
 void RowFiller::fill_one_key_each() {
@@ -189,12 +193,16 @@ void RowFiller::turn_one_key_each(uint32_t from, uint32_t to) {
 }
 
 // Room for all keys, and for some more that are copied and do not count.
-void RowFiller::count_keys() {
+Status RowFiller::count_keys() {
   size_t keys = 0;
   for (const Values* slot : slots_) keys += begin_of(*slot, rows_) - begin_of(*slot, 0);
+  if (keys > std::numeric_limits<uint32_t>::max() - kSpareValues)
+    return invalid("{}: records {} to {} have {} keys, more than 2^32; take a smaller data.batch",
+                   range_.path, range_.number + 1, range_.number + rows_, keys);
   out_->keys.resize(keys + kSpareValues);
   out_->begin.resize(rows_ * slots_.size() + 1);
   out_->begin.back() = static_cast<uint32_t>(keys);
+  return Status::ok();
 }
 
 // Keys that are there and such that are not become rows, of which then the latter are left out:
@@ -278,11 +286,13 @@ Status RowFiller::fill_values() {
     for (uint32_t row = 0; row < rows_; ++row) {
       float* to = out_->values.data() + out_->begin[row * slots_.size() + s];
       const uint32_t count = count_of(*slots_[s], row);
-      if (values == nullptr) {
+      const bool fits = values != nullptr && count_of(*values, row) == count;
+      if (values == nullptr ||
+          (!fits && std::binary_search(range_.bad.begin(), range_.bad.end(), row))) {
         std::fill_n(to, count, 1.0F);
         continue;
       }
-      if (count_of(*values, row) != count)
+      if (!fits)
         return invalid("{}: record {}: slot '{}' has {} keys, but {} values of them", range_.path,
                        range_.number + row + 1, reading_.names[s], count, count_of(*values, row));
       std::copy_n(values->numbers + begin_of(*values, row), count, to);
@@ -308,7 +318,7 @@ Status fill_rows(const RowLayout& layout, const Values* columns, const RowRange&
   RowFiller filler(layout, columns, range, out);
   filler.fill_numbers();
   filler.fill_groups();
-  filler.fill_keys();
+  FLUX_RETURN_IF_ERROR(filler.fill_keys());
   return filler.fill_values();
 }
 

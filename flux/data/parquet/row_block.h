@@ -4,9 +4,10 @@
 // A missing label is NaN, a missing weight 1, a missing number 0; a slot without a value has no
 // key. `begin` of the batch is empty when all slots are columns with one key in each row, and no
 // key has a value. Pure functions. Failure: kInvalid with path, record and slot when it has not as
-// many values as keys.
+// many values as keys; with path and records when they have more keys than a batch can hold.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ struct RowRange {
   // For messages: that at `from` is record `number` (from 0) of the file.
   const std::string& path;
   uint64_t number;
+  // Rows (from 0, rising) that nobody will read: they may be wrong.
+  std::span<const uint32_t> bad = {};
 };
 
 // `columns`: one for each that the map wants. The memory of `out` is used again.

@@ -214,5 +214,24 @@ TEST_F(RowBlockTest, ValuesThatAreNotAsManyAsKeysAreNamed) {
   EXPECT_EQ(filled.message(), "f.parquet: record 1008: slot 'b' has 1 keys, but 2 values of them");
 }
 
+// Counted before anything is read: a batch points at its keys with 32 bits.
+TEST(RowBlock, MoreKeysThanABatchCanHoldAreRefused) {
+  constexpr uint32_t kRow = 1U << 31;
+  DataOptions options;
+  options.labels.clear();
+  options.slots = {{"a", ""}, {"b", ""}};
+  RowLayout layout{RowReading(options), {}};
+  layout.map.wanted = {{0, As::kKeys}, {1, As::kKeys}};
+  layout.map.slots = {0, 1};
+  layout.map.values = {ColumnMap::kNone, ColumnMap::kNone};
+  const uint32_t begin[] = {0, kRow};
+  const Values columns[] = {{nullptr, nullptr, begin}, {nullptr, nullptr, begin}};
+  const std::string path = "x.parquet";
+  Batch batch;
+  EXPECT_EQ(fill_rows(layout, columns, {0, 1, path, 6}, &batch).message(),
+            "x.parquet: records 7 to 7 have 4294967296 keys, more than 2^32; take a smaller "
+            "data.batch");
+}
+
 }  // namespace
 }  // namespace flux

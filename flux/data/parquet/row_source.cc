@@ -22,10 +22,11 @@ Result<RowSource::Columns> RowSource::next(ParquetCursor* cursor, uint32_t rows)
 }
 
 Result<std::shared_ptr<const Batch>> RowSource::rows_of(const ParquetColumns& columns,
-                                                        uint64_t first) const {
+                                                        const DataBlock& block) const {
   const std::shared_ptr<Batch> out = batches_->take();
-  FLUX_RETURN_IF_ERROR(
-      fill_rows(*layout_, columns.values(), {0, columns.rows(), file_->path(), first}, out.get()));
+  FLUX_RETURN_IF_ERROR(fill_rows(*layout_, columns.values(),
+                                 {0, columns.rows(), file_->path(), block.lines_before, block.bad},
+                                 out.get()));
   return std::shared_ptr<const Batch>(out);
 }
 

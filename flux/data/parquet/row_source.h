@@ -29,8 +29,10 @@ class RowSource {
   static constexpr uint64_t kPassedRows = 128 << 10;  // that are kept at most
   using Columns = std::shared_ptr<const ParquetColumns>;
   Result<Columns> read(uint64_t first, uint32_t rows);
-  // The rows of columns that read() gave, for those who want them in another order.
-  Result<std::shared_ptr<const Batch>> rows_of(const ParquetColumns& columns, uint64_t first) const;
+  // The rows of columns that read() gave, for those who want them in another order; of those of
+  // `block` that were set aside nothing is asked.
+  Result<std::shared_ptr<const Batch>> rows_of(const ParquetColumns& columns,
+                                               const DataBlock& block) const;
   const std::shared_ptr<const RowLayout>& layout() const { return layout_; }
   const ParquetFile& file() const { return *file_; }
 

@@ -5,6 +5,9 @@
 #include <map>
 #include <utility>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -38,6 +41,13 @@ Status check_column_names(const RecordSchema& schema) {
   for (const std::string& name : schema.values ? schema.slots : std::vector<std::string>())
     FLUX_RETURN_IF_ERROR(add(name + kValuesSuffix, fmt::format("the values of slot '{}'", name)));
   return Status::ok();
+}
+
+Status sync_file(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool flushed = file >= 0 && ::fsync(file) == 0;
+  if (file >= 0) ::close(file);
+  return flushed ? Status::ok() : error(Code::kIo, "{}: cannot be flushed", path);
 }
 
 }  // namespace
@@ -152,12 +162,13 @@ Status ParquetWriter::finish() {
   char reason[kErrorBytes] = {};
   if (!api_->finish(handle_, reason))
     return error(Code::kIo, "{}: cannot be written: {}", temporary_, reason);
+  FLUX_RETURN_IF_ERROR(sync_file(temporary_));
   std::error_code failed;
   bytes_ = std::filesystem::file_size(temporary_, failed);
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
     return error(Code::kIo, "{}: cannot be put in place", path_);
   api_->destroy(std::exchange(handle_, nullptr));
-  return Status::ok();
+  return sync_folder(parent_folder(path_));
 }
 
 }  // namespace flux
