@@ -52,7 +52,8 @@ def reached(name: str) -> str:
     summary = json.loads((Path("out") / name / "summary.json").read_text())
     heads = (summary["test"] or {}).get("heads", [])
     # The head of a job with a single one has no name.
-    told = [f"{head['head']} {head['auc']:.4f}".strip() for head in heads if head["auc"] is not None]
+    known = [head for head in heads if head["auc"] is not None]
+    told = [f"{head['head']} {head['auc']:.4f}".strip() for head in known]
     return f"{name}: AUC on test data: {', '.join(told)}" if told else f"{name}: trained"
 
 
