@@ -10,7 +10,7 @@ export JOBS
 .DELETE_ON_ERROR:
 SEEDS ?= 100000
 .PHONY: help deps build parquet run test sim netns chaos drill slow bench bench-table asan tsan fuzz fmt fmt-check \
-        tidy clean compare compare-optimizers compare-operators compare-metrics golden-operators \
+        model tidy clean compare compare-optimizers compare-operators compare-metrics golden-operators \
         mutants
 
 help:  ## this list
@@ -37,6 +37,9 @@ $(TRAIN) $(TEST): | build
 	@mkdir -p $(@D)
 	build/flux data gen criteo $(GEN) --out $(@D)/unfinished.$(@F)
 	@mv $(@D)/unfinished.$(@F) $@
+
+model: build  ## make data if there is none and train a model of models/: make model NAME=din
+	@python3 -B tools/model.py $(or $(NAME),$(error say which model: make model NAME=din; build/flux models lists them))
 
 test:  ## all tests but the slow ones, and a short part under the sanitizers
 	@tools/deps.sh build test fmt

@@ -85,6 +85,7 @@ void add_losses(std::vector<OperatorCase>& cases) {
   cases.push_back({"softmax_cross_entropy", {{1, 10}}});
   cases.push_back({"bpr_loss", {kOne, {1, 5}}});
   cases.push_back({"negative_sampling", {kOne, {5, 1}}});
+  cases.push_back({"sampled_softmax", {kOne, {1, 20}, {1, 21}}});
   cases.push_back({"in_batch_softmax", {{1, 64}, {1, 64}}});
 }
 

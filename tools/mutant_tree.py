@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+JOBS = os.environ.get("JOBS", str(os.cpu_count() or 1))
 
 
 class MutantTree:
@@ -33,7 +35,7 @@ class MutantTree:
             ["cmake", "--preset", "test"], cwd=self.folder, check=True, stdout=subprocess.DEVNULL
         )
         done = subprocess.run(
-            ["ninja", "-k0", "-C", str(self.folder / "build"), target],
+            ["ninja", "-k0", "-j", JOBS, "-C", str(self.folder / "build"), target],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         return done.stdout if done.returncode != 0 else ""

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Shows that the test of every operator notices a wrong backward pass.
 
-    tools/mutate_ops.py [--all] [--only NAME ...] [--work DIR]
+    tools/mutate_ops.py [--all] [--list] [--only NAME ...] [--work DIR]
 
-For each operator one mutation is made: in its backward pass the sign of a term is turned, or a
-statement is dropped. All mutants are compiled beside the true operators into the test program of a
-copy of the tree, each in a namespace of its own; at run time an environment variable puts one in
-the place of its operator, whose own test must then fail. --all does this for every such mutation,
-not only the first. Prints a table; exits with 1 if a mutation is not noticed.
+For each operator one term is dropped from its backward pass (tools/drop_terms.py): an addend, or if
+none is there what is added, a factor, or a single number. All mutants are compiled beside the true
+operators into the test program of a copy of the tree, each in a namespace of its own; at run time
+an environment variable puts one in the place of its operator, whose own test must then fail. --all
+does this for every such term, not only the first. Prints a table; exits with 1 if a mutation is not
+noticed.
 """
 
 from __future__ import annotations
@@ -21,102 +22,106 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from drop_terms import ADDEND, CHECKS, STATEMENT, drops
 from mutant_tree import ROOT, MutantTree
 
 OPERATORS = Path("flux/nn/ops")
+SHARED = Path("flux/nn")
 REGISTRY = Path("flux/nn/registry.cc")
 UNITS = 8  # source files that the mutants are spread over
 # Functions that are part of a backward pass, by name.
 BACKWARD = re.compile(
-    r"\b(backward\w*|derivative|slope|gradient|gate_gradient|sum_gradients|write_gradients"
-    r"|read_output_gradient|pass|direct|through"
+    r"\b(backward\w*|derivative|slope|gradient|own_gradient|gate_gradient|sum_gradients"
+    r"|write_gradients|write_summaries|read_output_gradient|pass|direct|through|add_through|add_own"
+    r"|contract|add_turned|add_softmax_gradient|deactivate|make_dz|unpool|scatter\w*|unpack"
     r"|judge|score_pairs|score_negatives|forgive_hits|run_piece|push_\w+|store_negatives"
     r"|SkipGram::add)\("
 )
-RESULT = re.compile(r"\s*(static |inline )?(void|float|double|ScoreSums)\b")
-# Where the backward pass of an operator lies if not in its own file, or not there alone.
-ELSEWHERE = {
-    "attention_pooling": ["flux/nn/weighted_sum.h"],
-    "equal": ["flux/nn/comparison.h"],
-    "fc": ["flux/nn/fc_kernel.cc"],
-    "gate": ["flux/nn/weighted_sum.h"],
-    "greater": ["flux/nn/comparison.h"],
-    "greater_equal": ["flux/nn/comparison.h"],
-    "less": ["flux/nn/comparison.h"],
-    "less_equal": ["flux/nn/comparison.h"],
-    "not_equal": ["flux/nn/comparison.h"],
-    "skip_gram_loss": ["flux/nn/skip_gram.cc", "flux/nn/ops/skip_gram_loss.cc"],
+RESULT = re.compile(r"\s*(static |inline )*(void|float|double|ScoreSums|Own)\b")
+# Where more of a backward pass lies than in the operator's own file: what its file says, and the
+# files (of flux/nn) that come with it, in the order in which they build on one another.
+TEMPLATES = {
+    "broadcast_operator<": ["broadcast.h"],
+    "comparison_operator<": ["comparison.h"],
+    "elementwise_operator<": ["elementwise.h"],
+    "loss_operator<": ["row_loss.h"],
+    "normalised_operator<": ["normalised_operator.h"],
+    "reduction_operator<": ["reduction.h"],
+    "similarity_operator<": ["similarity.h"],
+    "row_operator<WeightedSum<": ["row_math.h", "weighted_sum.h"],
+    "add_softmax_gradient(": ["row_math.h"],
+    "operator_embedding()": ["gather.cc", "gather_many.cc"],
+    "operator_fc()": ["fc_avx512.cc", "fc_products.cc", "fc_kernel.cc", "per_position.cc"],
+    "operator_skip_gram_loss()": ["skip_gram.h", "skip_gram.cc"],
 }
 WITHOUT = {
     "entrywise_product": "is mul by another name",
     "sequence_mask": "depends on the data alone",
 }
+# A dropped term may leave a name that nobody uses.
+QUIET = "".join(
+    f'#pragma GCC diagnostic ignored "-W{name}"\n'
+    for name in (
+        "unused-variable", "unused-parameter", "unused-but-set-variable", "unused-function",
+        "unused-but-set-parameter", "unused-value", "maybe-uninitialized",
+    )
+)  # fmt: skip
 
 
 class Mutation(NamedTuple):
     file: Path
+    kind: int  # of drop_terms
+    start: int  # what is replaced
+    end: int
     line: int  # from 1
     before: str
     after: str
 
 
-def _span(lines: list[str], first: int) -> range:
-    """The lines of the function that begins at `first`, by its braces; empty for a declaration."""
+def _end(text: str, first: int) -> int:
+    """Where the function that begins at `first` ends, by its braces; `first` for a declaration."""
     depth = 0
-    for i in range(first, len(lines)):
-        depth += lines[i].count("{") - lines[i].count("}")
-        if depth == 0 and (";" in lines[i] or "}" in lines[i]):
-            return range(first, i + 1)
-    return range(first, first)
-
-
-HEADER = re.compile(r"^(\s*)((?:for|if) \((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\) )?(.*)$")
-RULES = [
-    (r"^(\S.*) \+= (.*;)", r"\1 -= \2"),
-    (r"^(\S.*) -= (.*;)", r"\1 += \2"),
-    (r"^add_scaled\(", "add_scaled(-1.0F * "),
-    (r"^return (?!scatter|pass|0)(.*);", r"return -(\1);"),
-    (
-        r"^((?:const float )?[\w.\->]+(?:\[.*\])?|\*dx\[0\]) = "
-        r"(?!0;|read_row)((?:(?!, \*?\w+ = ).)*);",
-        r"\1 = -(\2);",
-    ),
-    (r"fill_n\((.*), 0\.0F\)", r"fill_n(\1, 1.0F)"),
-    (
-        r"^(std::copy|write_row|scatter|add_softmax_gradient|kernels_\.combine|add\(|"
-        r"\w+(?:\[e\])?->backward)",
-        r"if (false) \1",
-    ),
-]
-
-
-def _turned(line: str) -> str | None:
-    """The line with the sign of a term turned or a statement dropped; None: nothing to do."""
-    inline = re.match(r"^(.*\) (?:const )?\{ )((?:return|std::copy).*)$", line)
-    found = inline or HEADER.match(line)
-    if found is None:
-        return None
-    *head, rest = found.groups("")
-    for pattern, replacement in RULES:
-        changed, count = re.subn(pattern, replacement, rest, count=1)
-        if count:
-            return "".join(head) + changed
-    return None
+    for i in range(first, len(text)):
+        if depth == 0 and text[i] == ";":
+            return first
+        depth += (text[i] == "{") - (text[i] == "}")
+        if depth == 0 and text[i] == "}":
+            return i + 1
+    return first
 
 
 def mutations(file: Path) -> Iterator[Mutation]:
-    lines = (ROOT / file).read_text().split("\n")
-    seen: set[int] = set()
-    for first, line in enumerate(lines):
-        if not BACKWARD.search(line) or line.rstrip().endswith(";"):
+    text = (ROOT / file).read_text()
+    seen = 0
+    at = 0
+    for line in text.split("\n"):
+        begin, at = at, at + len(line) + 1
+        if begin < seen or not BACKWARD.search(line) or not RESULT.match(line):
             continue
-        if not RESULT.match(line):
-            continue
-        for i in _span(lines, first):
-            after = _turned(lines[i])
-            if after is not None and i not in seen:
-                seen.add(i)
-                yield Mutation(file, i + 1, lines[i].strip(), after)
+        seen = _end(text, begin)
+        for drop in drops(text, begin, seen):
+            number = text.count("\n", 0, drop.start) + 1
+            before = " ".join(text[drop.start : drop.end].split())
+            yield Mutation(file, drop.kind, drop.start, drop.end, number, before, drop.after)
+
+
+def parts(name: str) -> list[Path]:
+    """The files that an operator's backward pass lies in, its own one last."""
+    own = OPERATORS / f"{name}.cc"
+    text = (ROOT / own).read_text()
+    found: list[Path] = []
+    for said, files in TEMPLATES.items():
+        found += [SHARED / f for f in files if said in text and SHARED / f not in found]
+    return [*found, own]
+
+
+def all_mutations(name: str) -> list[Mutation]:
+    """Those that drop an addend first, whole statements last, and those of its own file before."""
+    own = OPERATORS / f"{name}.cc"
+    found = [mutation for file in parts(name) for mutation in mutations(file)]
+    return sorted(
+        found, key=lambda m: (m.kind != ADDEND, m.kind >= STATEMENT, m.file != own, m.kind)
+    )
 
 
 def suite(operator: str) -> str:
@@ -137,38 +142,44 @@ def _split(lines: list[str]) -> Source:
     return Source(includes, lines[first:last])
 
 
-def _files(name: str, changed: Path) -> list[Path]:
-    """What a mutant is made of: the changed file, before it its header, and the operator's own."""
-    own = OPERATORS / f"{name}.cc"
-    if changed == own:
-        return [own]
-    header = changed.with_suffix(".h")
-    return [header, own] if changed == header else [header, changed, own]
+FUNCTION = re.compile(
+    r"^(?!#|//|namespace|using|struct|class|enum|template|\}|return)\w[^;=(]*[ *&](\w+)\(",
+    re.MULTILINE,
+)
 
 
-def mutant(name: str, mutation: Mutation) -> str:
-    """The operator with one line changed, in a namespace of its own."""
-    files = _files(name, mutation.file)
-    parts = []
+class Mutant(NamedTuple):
+    operator: str
+    key: str  # of its namespace
+    mutation: Mutation
+
+
+def mutant_text(mutant: Mutant) -> str:
+    """The operator with one place changed, in a namespace of its own."""
+    mutation, of_operator = mutant.mutation, parts(mutant.operator)
+    files = of_operator[of_operator.index(mutation.file) :]
+    if mutation.file.suffix == ".cc" and mutation.file.with_suffix(".h") in of_operator:
+        files.insert(0, mutation.file.with_suffix(".h"))
+    sources = []
     for file in files:
-        lines = (ROOT / file).read_text().split("\n")
+        text = (ROOT / file).read_text()
         if file == mutation.file:
-            lines[mutation.line - 1] = mutation.after
-        parts.append(_split(lines))
-    text = [
+            text = text[: mutation.start] + mutation.after + text[mutation.end :]
+        sources.append(_split(text.split("\n")))
+    includes = [
         include
-        for part in parts
-        for include in part.includes
+        for source in sources
+        for include in source.includes
         if not any(str(file) in include for file in files)
     ]
-    text += ["namespace flux {", f"namespace mutant_{name} {{", f'#line 1 "mutant_{name}"']
-    # Argument-dependent lookup would find the true one too.
-    text += [
-        line.replace("make_fc_kernel", "make_mutant_kernel") if name == "fc" else line
-        for part in parts
-        for line in part.body
-    ]
-    text += [f"}}  // namespace mutant_{name}", "}  // namespace flux", ""]
+    body = "\n".join(line for source in sources for line in source.body)
+    # Argument-dependent lookup would find the true ones too.
+    shared = "\n".join(line for source in sources[:-1] for line in source.body)
+    for function in set(FUNCTION.findall(shared)):
+        body = re.sub(rf'(?<![\w.:>"]){function}\b(?=[(<,)])', f"{function}_of_mutant", body)
+    space = f"mutant_{mutant.key}"
+    text = [*includes, QUIET, "namespace flux {", f"namespace {space} {{"]
+    text += [f'#line 1 "{space}"', body, f"}}  // namespace {space}", "}  // namespace flux", ""]
     return "\n".join(text)
 
 
@@ -176,29 +187,29 @@ FIND = """
 namespace flux {
 // The mutant that stands in for an operator, if the environment names it.
 const OperatorDef* find_mutant(const std::string& name) {
-  static const char* chosen = std::getenv("FLUX_MUTANT");
-  if (chosen == nullptr || name != chosen) return nullptr;
+  static const char* set = std::getenv("FLUX_MUTANT");
+  const std::string chosen = set == nullptr ? "" : set;
 %s  return nullptr;
 }
 }  // namespace flux
 """
 
 
-def units(chosen: dict[str, Mutation]) -> list[str]:
-    """The source files with these mutants; the last one finds them by name."""
+def units(chosen: list[Mutant]) -> list[str]:
+    """The source files with these mutants; the last one finds them by key."""
     texts = [
-        "\n".join(mutant(name, chosen[name]) for name in sorted(chosen)[k::UNITS])
+        "#include <type_traits>\n" + CHECKS + "\n".join(map(mutant_text, chosen[k::UNITS]))
         for k in range(UNITS)
     ]
     declared = "".join(
-        f"namespace flux {{ namespace mutant_{name} {{ OperatorDef operator_{name}(); }} }}\n"
-        for name in chosen
+        f"namespace flux::mutant_{key} {{ OperatorDef operator_{name}(); }}\n"
+        for name, key, _ in chosen
     )
     found = "".join(
-        f'  if (name == "{name}") {{\n'
-        f"    static const OperatorDef def = mutant_{name}::operator_{name}();\n"
+        f'  if (name == "{name}" && chosen == "{key}") {{\n'
+        f"    static const OperatorDef def = mutant_{key}::operator_{name}();\n"
         f"    return &def;\n  }}\n"
-        for name in chosen
+        for name, key, _ in chosen
     )
     head = '#include <cstdlib>\n\n#include "flux/nn/operator.h"\n\n'
     return [*texts, head + declared + FIND % found]
@@ -220,76 +231,89 @@ class Bench:
             raise SystemExit(f"{REGISTRY} has no find_operator() to change")
         self.tree.write(REGISTRY, changed.encode())
 
-    def make(self, chosen: dict[str, Mutation]) -> set[str]:
-        """Builds; the mutants that do not compile."""
+    def make(self, chosen: list[Mutant]) -> set[str]:
+        """Builds; the keys of mutants that do not compile."""
         for k, text in enumerate(units(chosen)):
             self.tree.write(Path(f"flux/nn/mutants_{k}.cc"), text.encode())
         said = self.tree.build("nn_test")
         if not said:
             return set()
-        broken = set(re.findall(r"^mutant_(\w+):\d+:\d+: error", said, re.MULTILINE))
+        at_fault = r"^mutant_(\w+):\d+:\d+: (?:error|  required from)"
+        broken = set(re.findall(at_fault, said, re.MULTILINE))
         if not broken:
             raise SystemExit(f"the tests do not build:\n{said[-3000:]}")
         return broken
 
-    def test(self, operator: str) -> str:
+    def test(self, mutant: Mutant) -> str:
         """The first test that failed; empty: none did."""
         done = subprocess.run(
-            [self.tree.program("nn_test"), f"--gtest_filter={suite(operator)}.*"],
+            [self.tree.program("nn_test"), f"--gtest_filter={suite(mutant.operator)}.*"],
             capture_output=True, text=True, check=False,
-            env={**os.environ, "FLUX_MUTANT": operator},
+            env={**os.environ, "FLUX_MUTANT": mutant.key},
         )  # fmt: skip
         if "Running 0 tests" in done.stdout:
-            raise SystemExit(f"there is no test named {suite(operator)}.*")
+            raise SystemExit(f"there is no test named {suite(mutant.operator)}.*")
         if done.returncode == 0:
             return ""
         failed = re.search(r"\[  FAILED  \] (\S+)", done.stdout)
         return failed.group(1) if failed else f"exit status {done.returncode}"
 
 
-def one_round(bench: Bench, left: dict[str, list[Mutation]]) -> dict[str, Mutation]:
-    """Takes the next mutation that compiles of each operator out of `left` and builds them."""
-    chosen = {name: found.pop(0) for name, found in left.items() if found}
-    while chosen:
-        broken = bench.make(chosen)
+def build_mutants(bench: Bench, left: dict[str, list[Mutation]], every: bool) -> list[Mutant]:
+    """Builds the first mutation that compiles of each operator, or every one."""
+    all_of = {
+        name: [Mutant(name, f"{name}_{k}", mutation) for k, mutation in enumerate(found)]
+        for name, found in left.items()
+    }
+    chosen: list[Mutant] = []
+    while True:
+        chosen = [one for found in all_of.values() for one in (found if every else found[:1])]
+        broken = bench.make(chosen) if chosen else set()
         if not broken:
-            break
-        for name in broken:
-            del chosen[name]
-            if left[name]:
-                chosen[name] = left[name].pop(0)
-    return chosen
+            return chosen
+        for name, found in all_of.items():
+            all_of[name] = [one for one in found if one.key not in broken]
+
+
+def _shown(mutation: Mutation) -> str:
+    """What is changed to what, without what only checks its type."""
+    after = mutation.after
+    while (begin := after.find("kept<decltype(")) >= 0:
+        depth, end = 1, begin + len("kept<decltype(")
+        while depth > 0:
+            depth += (after[end] == "(") - (after[end] == ")")
+            end += 1
+        after = after[:begin] + after[end + 1 :]
+    after = {"static_cast<void>(0)": "", "return": ""}.get(after, after)
+    place = f"{mutation.file.name}:{mutation.line}"
+    return " ".join(f"{place}: {mutation.before} -> {after or 'nothing'}".split())
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--all", action="store_true", help="every mutation of every operator")
+    parser.add_argument("--list", action="store_true", help="only say how many there are")
     parser.add_argument("--only", nargs="+", default=[], help="these operators")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "mutants", help="the copy")
     args = parser.parse_args()
     names = sorted(f.stem for f in (ROOT / OPERATORS).glob("*.cc") if not f.stem.endswith("_test"))
     names = [name for name in args.only or names if name not in WITHOUT]
-    left = {
-        name: [
-            mutation
-            for file in ELSEWHERE.get(name, [str(OPERATORS / f"{name}.cc")])
-            for mutation in mutations(Path(file))
-        ]
-        for name in names
-    }
+    left = {name: all_mutations(name) for name in names}
+    if args.list:
+        for name, found in left.items():
+            print(f"{name:24} {len(found):4}", *(_shown(mutation) for mutation in found[:1]))
+        return 0
     bench = Bench(args.work)
     tried: set[str] = set()
     survived = 0
-    print(f"{'operator':24} {'noticed by':56} mutation")
-    while chosen := one_round(bench, left):
-        for name, mutation in chosen.items():
-            tried.add(name)
-            noticed = bench.test(name)
-            survived += noticed == ""
-            place = f"{mutation.file.name}:{mutation.line}: {mutation.before}"
-            print(f"{name:24} {noticed or 'NOT NOTICED':56} {place}", flush=True)
-        if not args.all:
-            break
+    print(f"{'operator':24} {'noticed by':48} mutation")
+    for one in build_mutants(bench, left, args.all):
+        tried.add(one.operator)
+        noticed = bench.test(one)
+        survived += noticed == ""
+        print(
+            f"{one.operator:24} {noticed or 'NOT NOTICED':48} {_shown(one.mutation)}", flush=True
+        )
     for name in set(names) - tried:
         print(f"{name:24} NO MUTATION FOUND")
     for name, reason in WITHOUT.items():

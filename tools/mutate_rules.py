@@ -6,7 +6,9 @@
 Each kernel (flux/optimizer/<rule>_kernel.h) is changed in every line of its formula, one at a time:
 the first sign of the line is turned, or its store is dropped. As many kernels as do not include one
 another are changed together in one build of a copy of the tree; of each some test that bears its
-name must fail. Prints a table; exits with 1 if a change is not noticed.
+name must fail. What all rules share (flux/optimizer/shaping.cc: L1 and L2, clipping, bounds) is
+changed alone, in every sign and store and with each of its steps left out; there any test may fail.
+Prints a table; exits with 1 if a change is not noticed.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import argparse
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +25,12 @@ from mutant_tree import ROOT, MutantTree
 
 KERNELS = Path("flux/optimizer")
 SUFFIX = "_kernel.h"
+SHAPING = KERNELS / "shaping.cc"
+STEP = re.compile(
+    r"^(\s*(?:if \(.*\) )?)((?:clip_values|clip_to_norm|add_terms|bound_weights)\(.*;)$"
+)
 SIGN = re.compile(r"(?<=[\w)\]]) ([+-])(?= [\w(])")  # between two terms, not before a number
-ADDRESS = re.compile(r"\b(weights|state|gradient|mean|square|dim|powers|z|n) \+ ")
+ADDRESS = re.compile(r"\b(weights|state|gradient|mean|square|dim|powers|z|n|out) \+ ")
 
 
 class Change(NamedTuple):
@@ -32,24 +39,34 @@ class Change(NamedTuple):
     after: str
 
 
-def changed(line: str) -> str | None:
-    """The line with a sign turned, or without its store; None: it has neither."""
+def variants(line: str) -> Iterator[str]:
+    """The line with a sign turned, each in turn, and then without its store."""
     code = line.partition("//")[0]
     addresses = [range(*found.span()) for found in ADDRESS.finditer(code)]
     for sign in SIGN.finditer(code):
         if not any(sign.start(1) in span for span in addresses):
             turned = "-" if sign.group(1) == "+" else "+"
-            return line[: sign.start(1)] + turned + line[sign.end(1) :]
+            yield line[: sign.start(1)] + turned + line[sign.end(1) :]
     if re.match(r"\s*part\.store\(.*\);\s*$", code):
-        return re.sub(r"part\.store\(", "if (false) part.store(", line, count=1)
-    return None
+        yield re.sub(r"part\.store\(", "if (false) part.store(", line, count=1)
 
 
 def changes(text: str) -> list[Change]:
     lines = text.split("\n")
     first = next((i for i, line in enumerate(lines) if line == "namespace {"), 0)
-    found = ((i, changed(line)) for i, line in enumerate(lines) if i > first)
+    found = ((i, next(variants(line), None)) for i, line in enumerate(lines) if i > first)
     return [Change(i + 1, lines[i].strip(), after) for i, after in found if after is not None]
+
+
+def shaping_changes(text: str) -> list[Change]:
+    found = []
+    formulas = text.count("\n", 0, text.index("\nclass "))
+    for i, line in enumerate(text.split("\n")):
+        step = STEP.match(line)
+        afters = [f"{step[1]}if (false) {step[2]}"] if step else variants(line)
+        if step or i < formulas:
+            found += [Change(i + 1, line.strip(), after) for after in afters]
+    return found
 
 
 def owner(parameter: str, kernels: list[str]) -> str:
@@ -88,10 +105,25 @@ class Rules:
         failed = re.findall(r"\[  FAILED  \] (Rules/\S+/(\w+)),", done.stdout)
         for name, change in chosen.items():
             by = [test for test, rule in failed if owner(rule, list(self.texts)) == name]
-            self.noticed += bool(by)
-            self.survived += not by
-            shown = by[0] if by else "NOT NOTICED"
-            print(f"{name:16} {shown:64} line {change.line}: {change.before}", flush=True)
+            if name == SHAPING.stem:
+                by = re.findall(r"\[  FAILED  \] (\S+?),? ", done.stdout)
+            self.count(name, by, change)
+
+    def count(self, name: str, by: list[str], change: Change) -> None:
+        self.noticed += bool(by)
+        self.survived += not by
+        shown = by[0] if by else "NOT NOTICED"
+        print(f"{name:16} {shown:64} line {change.line}: {change.after.strip()}", flush=True)
+
+    def run_shaping(self) -> None:
+        for name, text in self.texts.items():
+            self.tree.write(KERNELS / f"{name}{SUFFIX}", text.encode())
+        text = (ROOT / SHAPING).read_text()
+        for change in shaping_changes(text):
+            lines = text.split("\n")
+            lines[change.line - 1] = change.after
+            self.tree.write(SHAPING, "\n".join(lines).encode())
+            self.judge({SHAPING.stem: change})
 
 
 def main() -> int:
@@ -101,6 +133,7 @@ def main() -> int:
     print(f"{'rule':16} {'noticed by':64} change")
     for group in rules.apart():
         rules.run(group)
+    rules.run_shaping()
     bare = [name for name, text in rules.texts.items() if not changes(text)]
     for name in bare:
         print(f"{name:16} NOTHING TO CHANGE FOUND")

@@ -5,6 +5,7 @@
 //   template <typename T> T loss(const T* const* x, T label, T* prediction) const;
 //   void gradient(const float* const* x, float label, float* const* dx) const;  // writes all of dx
 //   static constexpr size_t kValues; static constexpr bool kLabel;
+//   size_t values() const;   // only if it may have more than kValues
 // The net reports the sum of weight * loss and descends along its mean.
 #pragma once
 
@@ -19,14 +20,24 @@
 namespace flux {
 
 template <typename F>
+size_t loss_values(const F& f) {
+  if constexpr (requires { f.values(); }) return f.values();
+  return F::kValues;
+}
+// Where among the inputs the example's weight is.
+template <typename F>
+size_t weight_input(const F& f) {
+  return loss_values(f) + (F::kLabel ? 1 : 0);
+}
+
+template <typename F>
 class RowLossKernel : public Kernel {
  public:
-  static constexpr size_t kWeight = F::kValues + (F::kLabel ? 1 : 0);
-
   explicit RowLossKernel(const KernelArgs& args)
       : f_(args.graph, args.node),
-        inputs_(args.inputs.begin(), args.inputs.begin() + F::kValues),
-        weights_(args, kWeight),
+        inputs_(args.inputs.begin(),
+                args.inputs.begin() + static_cast<std::ptrdiff_t>(loss_values(f_))),
+        weights_(args, weight_input(f_)),
         head_(args.head),
         head_weight_(args.head_weight) {
     if (F::kLabel)
@@ -89,13 +100,13 @@ class RowLossKernel : public Kernel {
 template <typename F>
 void row_loss_reference(const ReferenceCall& call) {
   const F f(call.graph, call.node);
-  std::vector<const double*> x(F::kValues);
+  std::vector<const double*> x(loss_values(f));
   for (uint32_t b = 0; b < call.batch; ++b) {
     for (size_t i = 0; i < x.size(); ++i)
       x[i] = call.inputs[i] + static_cast<size_t>(b) * call.input_width(i);
     const double label = F::kLabel ? call.inputs[F::kValues][b] : 0;
     const double loss = f.template loss<double>(x.data(), label, call.predictions + b);
-    call.output[b] = loss * loss_weight(call, RowLossKernel<F>::kWeight, b);
+    call.output[b] = loss * loss_weight(call, weight_input(f), b);
   }
 }
 

@@ -105,6 +105,23 @@ def _negative_sampling(draw: Draw, name: str) -> Case:
     )
 
 
+@spec("sampled_softmax")
+def _sampled_softmax(draw: Draw, name: str) -> Case:
+    drawn = draw.whole(1, 6)
+    inputs = [draw.value(1, 1), draw.value(drawn, 1)]
+    if draw.chance(0.5):
+        inputs.append(draw.value(1, drawn + 1))
+
+    def losses(x: list[Tensor]) -> Tensor:
+        scores = torch.cat([x[0].flatten(1), x[1].flatten(1)], 1)
+        if len(x) > 2:
+            scores = scores - x[2].flatten(1)
+        first = torch.zeros(len(scores), dtype=torch.long)
+        return fn.cross_entropy(scores, first, reduction="none")
+
+    return a_loss(draw, inputs, losses, _sigmoid)
+
+
 @spec("in_batch_softmax")
 def _in_batch_softmax(draw: Draw, name: str) -> Case:
     dim, temperature = draw.whole(1, 20), draw.uniform(0.3, 2)

@@ -3,7 +3,7 @@
 //
 // Backward: the counters are facts, not weights, so their gradient is 0; the rest gets its gradient
 // unchanged. (Systems in which counts travel to the servers inside gradients put the example's show
-// and click there; here the table counts by itself.)
+// and click there; here tables do not count, and the counters are what the data brings.)
 #include <cmath>
 
 #include "flux/nn/row_operator.h"
