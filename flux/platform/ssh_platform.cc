@@ -50,7 +50,8 @@ std::vector<ProcessEnd> SshPlatform::ended() {
   std::vector<ProcessEnd> ends = local_.ended();
   for (ProcessEnd& end : ends) {
     if (remote_.erase(end.id) == 0) continue;
-    end.peak_rss_bytes = 0;  // that of ssh
+    end.pid = 0;  // that of ssh, as is its memory
+    end.peak_rss_bytes = 0;
     end.host_lost = end.signal == 0 && end.code == kSshFailed;
     if (end.signal == 0 && end.code >= kSignalFirst && end.code <= kSignalLast)
       end.signal = std::exchange(end.code, 0) - 128;
