@@ -4,6 +4,7 @@
 
 #include "flux/main/memory_watch.h"
 #include "flux/main/supervision_fixture.h"
+#include "flux/platform/ssh_platform.h"
 
 namespace flux {
 namespace {
@@ -52,6 +53,7 @@ TEST_F(MemoryWatchTest, TheKernelsCounterTellsWhoWasKilledForMemory) {
   EXPECT_FALSE(watch.ran_out(killed(), "", true)) << "killed by somebody else";
   new_group("/job", 2, "1048576");
   EXPECT_FALSE(watch.ran_out(killed(), "", false)) << "on another machine";
+  EXPECT_TRUE(watch.ran_out(killed(), std::string(kKernelKilled) + "\n", false));
   EXPECT_TRUE(watch.ran_out(killed(), "", true));
   EXPECT_FALSE(watch.ran_out(killed(), "", true)) << "once";
   new_group("/job", 4, "1048576");

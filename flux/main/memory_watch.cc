@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "flux/base/text.h"
+#include "flux/platform/ssh_platform.h"
 
 namespace flux {
 namespace {
@@ -102,7 +103,8 @@ void MemoryWatch::look(TimeNs now) {
 bool MemoryWatch::ran_out(const ProcessEnd& end, const std::string& last_lines, bool here) {
   if (end.signal == 0) return end.code == kOutOfMemoryCode;
   if (end.signal == SIGKILL) {
-    const bool killed = here && number_of(counter_, kKills).value_or(0) > taken_;
+    if (!here) return last_lines.find(kKernelKilled) != std::string::npos;
+    const bool killed = number_of(counter_, kKills).value_or(0) > taken_;
     if (killed) ++taken_;
     return killed;
   }

@@ -2,9 +2,9 @@
 //
 // The kernel kills by SIGKILL and counts it: in the control group's memory.events (version 2) or
 // memory.oom_control (version 1); where neither can be read, for the whole machine in /proc/vmstat,
-// which may be about others. A program that asks for more than it gets ends by itself, with
-// kOutOfMemoryCode or an abort whose last lines say so; only this is known of other hosts.
-// Threads: one owner. Failure: none; what cannot be read is 0.
+// which may be about others; that is also what is known of other hosts (kKernelKilled). A program
+// that asks for more than it gets ends by itself, with kOutOfMemoryCode or an abort whose last
+// lines say so. Threads: one owner. Failure: none; what cannot be read is 0.
 #pragma once
 
 #include <cstdint>
