@@ -298,6 +298,7 @@ void RoleKeeper::obey_wanted() {
   const WantedRoles wanted = read.is_ok() ? read.value() : WantedRoles{};
   if (read.is_ok()) {
     obey_numbers(wanted);
+    note_leaving(wanted);
     kill_hung(wanted);
   }
   if (wanted.ending) return;  // all leave; who dies is needed and started again nevertheless
@@ -317,17 +318,28 @@ void RoleKeeper::obey_numbers(const WantedRoles& wanted) {
   }
 }
 
+// The coordinator has asked them already, or somebody by a signal: no other has to go for that.
+void RoleKeeper::note_leaving(const WantedRoles& wanted) {
+  for (Member& member : members_) {
+    const auto at = wanted.leaving.find(member.name);
+    if (at != wanted.leaving.end() && is_process(member, at->second)) member.retired = true;
+  }
+}
+
+// By its number where it runs; of another host that is not known here.
+bool RoleKeeper::is_process(const Member& member, uint32_t pid) const {
+  const auto running = platform_->running();
+  return std::any_of(running.begin(), running.end(), [&](const ProcessInfo& info) {
+    return member.process == info.id &&
+           (!is_local_host(member.host) || info.pid == static_cast<int64_t>(pid));
+  });
+}
+
 // Taken for dead, and it has not come back: stopped, or stuck.
 void RoleKeeper::kill_hung(const WantedRoles& wanted) {
   for (const HungRoles::Hung& hung : hung_.look(wanted.lost, steady_now_ns()))
     for (const Member& member : members_) {
-      if (member.name != hung.name || !member.process) continue;
-      const auto running = platform_->running();
-      const bool same = std::any_of(running.begin(), running.end(), [&](const ProcessInfo& info) {
-        return info.id == *member.process &&
-               (!is_local_host(member.host) || info.pid == static_cast<int64_t>(hung.pid));
-      });
-      if (!same) continue;
+      if (member.name != hung.name || !is_process(member, hung.pid)) continue;
       say_(fmt::format("{} was lost {} s ago and has not come back: its process is killed",
                        member.name, job_.hung_after));
       platform_->kill(*member.process);

@@ -86,7 +86,9 @@ class RoleKeeper {
   void fail(Status status);
   void obey_wanted();
   void obey_numbers(const WantedRoles& wanted);
+  void note_leaving(const WantedRoles& wanted);
   void kill_hung(const WantedRoles& wanted);
+  bool is_process(const Member& member, uint32_t pid) const;
   void keep(bool servers);
   uint32_t& target(bool servers) { return servers ? servers_wanted_ : workers_wanted_; }
   void retire_highest_worker();

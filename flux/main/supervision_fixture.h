@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -127,6 +128,7 @@ class SupervisionTest : public testing::Test {
     wanted.servers = servers;
     wanted.orders = ++orders_;
     wanted.ending = ending;
+    wanted.leaving = leaving_;
     ASSERT_TRUE(ClusterFolder(job_.output).write_wanted(wanted).is_ok());
   }
   void ask_to_stop(const std::string& name) const {
@@ -137,6 +139,7 @@ class SupervisionTest : public testing::Test {
 
   std::string folder_;
   uint64_t orders_ = 0;
+  std::map<std::string, uint32_t> leaving_;
   Job job_;
   SupervisorOptions options_;
   std::atomic<bool> stop_{false};

@@ -165,6 +165,28 @@ TEST_F(SupervisionTest, ScaleStartsAndAsksToLeave) {
   EXPECT_EQ(starts("worker-1").size() + starts("worker-2").size(), 2U);
 }
 
+TEST_F(SupervisionTest, WhoLeavesIsNotCountedAndNobodyElseHasToGo) {
+  write("do/worker-0", "trap 'while [ ! -e go ]; do sleep 0.02; done; exit 0' TERM\n");
+  options_.run.workers = 3;
+  start();
+  for (const char* name : {"worker-0", "worker-1", "worker-2"}) wait_for_starts(name, 1);
+  const pid_t leaving = pid("worker-0"), last = pid("worker-2");
+  leaving_["worker-0"] = static_cast<uint32_t>(leaving);
+  ::kill(leaving, SIGTERM);
+  want(2, 2);
+  wait_for_starts("server-1", 1);  // the order is seen
+  kill("worker-1");
+  EXPECT_EQ(::kill(leaving, 0), 0);
+  EXPECT_EQ(::kill(last, 0), 0);
+  want(3, 2);
+  wait_for_starts("worker-3", 1);
+  EXPECT_EQ(pid("worker-2"), last);
+  write("go", "");
+  end(0);
+  EXPECT_EQ(code_, 0) << said_;
+  EXPECT_EQ(starts("worker-0").size() + starts("worker-2").size(), 2U);
+}
+
 TEST_F(SupervisionTest, TheNumberIsKeptWhateverOrderThingsHappenIn) {
   // The worker that is too many takes its time to leave; meanwhile two are wanted again.
   write("do/worker-1", "trap 'while [ ! -e go ]; do sleep 0.02; done; exit 0' TERM\n");
