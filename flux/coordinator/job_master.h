@@ -91,10 +91,11 @@ struct JobOutcome {
 
 // What a supervisor has to know.
 struct RolesWanted {
-  int64_t workers = -1, servers = -1;    // how many there are to be; -1: nobody said
-  uint64_t orders = 0;                   // rises with everything that changed these numbers
-  bool ending = false;                   // roles leave because the job comes to its end
-  std::map<std::string, uint32_t> lost;  // taken for dead and not back: process by name
+  int64_t workers = -1, servers = -1;       // how many there are to be; -1: nobody said
+  uint64_t orders = 0;                      // rises with everything that changed these numbers
+  bool ending = false;                      // roles leave because the job comes to its end
+  std::map<std::string, uint32_t> lost;     // taken for dead and not back: process by name
+  std::map<std::string, uint32_t> leaving;  // workers that are not counted any more
 };
 
 // What people see. Called on the executor's thread.

@@ -205,6 +205,7 @@ void JobMaster::State::leave_worker(const LeaseRequest& last, const WorkerReport
     // Asked to by a signal: it is not to be replaced, unless there were too many anyway.
     const auto stay = std::count_if(workers_.begin(), workers_.end(),
                                     [](const auto& one) { return !one.second.leaves; });
+    member_leaves(at->second.info);
     if (!at->second.leaves && stay <= wanted_.workers) want_fewer(&wanted_.workers);
   }
   lose_worker(last.worker, false, why.is_ok() ? "" : why.message());

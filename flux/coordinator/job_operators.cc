@@ -19,15 +19,27 @@ void JobMaster::State::want_fewer(int64_t* wanted) {
   tell_supervisor();
 }
 
+namespace {
+void note(const std::string& name, uint32_t pid, std::map<std::string, uint32_t>* to) {
+  constexpr size_t kMax = 1000;
+  (*to)[name] = pid;
+  if (to->size() > kMax) to->erase(to->begin());
+}
+}  // namespace
+
 void JobMaster::State::member_lost(const std::string& name, uint32_t pid) {
-  constexpr size_t kLostMax = 1000;
-  wanted_.lost[name] = pid;
-  if (wanted_.lost.size() > kLostMax) wanted_.lost.erase(wanted_.lost.begin());
+  note(name, pid, &wanted_.lost);
   tell_supervisor();
 }
 
 void JobMaster::State::member_here(const std::string& name) {
+  wanted_.leaving.erase(name);
   if (wanted_.lost.erase(name) > 0) tell_supervisor();
+}
+
+// Told together with the number that is wanted then, or another one would have to go, or to come.
+void JobMaster::State::member_leaves(const JoinRequest& who) {
+  note(who.name, who.pid, &wanted_.leaving);
 }
 
 Status JobMaster::State::drain_server(ServerId id) {
@@ -48,6 +60,7 @@ Status JobMaster::State::drain_server(ServerId id) {
 
 void JobMaster::State::ask_to_leave(Worker* worker) {
   worker->leaves = true;
+  member_leaves(worker->info);
   say(fmt::format("{} is asked to leave", worker->info.name));
 }
 
@@ -98,8 +111,8 @@ Status JobMaster::State::scale(int64_t workers, int64_t servers) {
   say(fmt::format("wanted: {}{}{}", workers > 0 ? fmt::format("{} worker(s)", workers) : "",
                   workers > 0 && servers > 0 ? ", " : "",
                   servers > 0 ? fmt::format("{} server(s)", servers) : ""));
-  tell_supervisor();
   apply_scale();
+  tell_supervisor();
   return Status::ok();
 }
 

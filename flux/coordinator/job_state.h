@@ -444,6 +444,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void ask_to_leave(Worker* worker);
   void member_lost(const std::string& name, uint32_t pid);
   void member_here(const std::string& name);
+  void member_leaves(const JoinRequest& who);
 
   WorkerReport left_;  // sums over workers that are gone
   ProgressiveSet left_metrics_;

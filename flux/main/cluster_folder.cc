@@ -115,6 +115,7 @@ Status ClusterFolder::write_wanted(const WantedRoles& wanted) const {
   json["orders"] = wanted.orders;
   json["ending"] = wanted.ending;
   json["lost"] = wanted.lost;
+  json["leaving"] = wanted.leaving;
   const std::string path = wanted_file() + ".tmp";
   std::ofstream file(path, std::ios::trunc);
   file << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
@@ -140,9 +141,13 @@ Result<WantedRoles> ClusterFolder::read_wanted() const {
   if (json.contains("orders") && json["orders"].is_number_unsigned())
     wanted.orders = json["orders"].get<uint64_t>();
   wanted.ending = json.contains("ending") && json["ending"] == true;
-  if (json.contains("lost") && json["lost"].is_object())
-    for (const auto& [name, pid] : json["lost"].items())
-      if (pid.is_number_unsigned()) wanted.lost[name] = pid.get<uint32_t>();
+  const auto processes = [&](const char* key, std::map<std::string, uint32_t>* to) {
+    if (!json.contains(key) || !json[key].is_object()) return;
+    for (const auto& [name, pid] : json[key].items())
+      if (pid.is_number_unsigned()) (*to)[name] = pid.get<uint32_t>();
+  };
+  processes("lost", &wanted.lost);
+  processes("leaving", &wanted.leaving);
   return wanted;
 }
 

@@ -4,7 +4,7 @@
 //   end <output>/cluster/admin_token       secret for POST /stop, mode 0600, made anew at each
 //   start <output>/cluster/token             secret of a local cluster's own connections, mode 0600
 //   <output>/cluster/faults.txt        faults that a drill asks for (rpc/fault_file.h)
-//   <output>/cluster/wanted.json       how many workers and servers there are to be, who is lost
+//   <output>/cluster/wanted.json       how many roles are wanted, who is lost, who leaves
 //   <output>/cluster/logs/<role>.log   lines with time and role
 //   <output>/cluster/sockets/          Unix sockets of a local cluster, mode 0700
 // The coordinator writes the first two, the supervisor of a local cluster the rest.
@@ -34,9 +34,10 @@ struct CoordinatorRecord {
 // What the coordinator asks of its supervisor. Absent: as it is.
 struct WantedRoles {
   std::optional<uint32_t> workers, servers;
-  uint64_t orders = 0;                   // rises when somebody asks for other numbers
-  bool ending = false;                   // roles leave because the job ends
-  std::map<std::string, uint32_t> lost;  // taken for dead and not back: process by name
+  uint64_t orders = 0;                      // rises when somebody asks for other numbers
+  bool ending = false;                      // roles leave because the job ends
+  std::map<std::string, uint32_t> lost;     // taken for dead and not back: process by name
+  std::map<std::string, uint32_t> leaving;  // workers that are not counted any more
 };
 constexpr uint32_t kWantedMax = 1000;
 

@@ -82,6 +82,7 @@ class LoggedConsole final : public JobEvents {
     file.orders = roles.orders;
     file.ending = roles.ending;
     file.lost = roles.lost;
+    file.leaving = roles.leaving;
     const Status written = ClusterFolder(output_).write_wanted(file);
     if (!written.is_ok()) say("warning: " + written.message());
   }

@@ -52,6 +52,8 @@ bool of_newcomer(KillPoint point) {
 
 // Processes look at the faults file every 50 ms; repair may be faster than that.
 constexpr double kOrdersRead_s = 0.5;
+// A supervisor that learns of a death within this time sees that it was ours.
+constexpr double kStarvedTold_s = 2;
 
 }  // namespace
 
@@ -120,12 +122,19 @@ Status FaultMaker::pause(DrillFault fault) {
 
 Status FaultMaker::oom(DrillFault fault) {
   const RoleProcess victim = fault.victims[0];
-  FLUX_ASSIGN_OR_RETURN(const OomDone done, take_memory(victim));
-  fault.text += ": " + done.how;
-  watch_->say(fault.t, fault.number, "takes memory away: " + fault.text);
-  const double until = fault.t + options_.oom_wait_s;
-  starving_.push_back({std::move(fault), done, until});
-  return options_.folder && obeys_faults(victim) ? write_faults() : Status::ok();
+  const bool told = options_.folder && obeys_faults(victim);
+  starving_.push_back({fault, {}, fault.t + options_.oom_wait_s});
+  if (told) FLUX_RETURN_IF_ERROR(write_faults());  // before it can die
+  auto done = take_memory(victim);
+  if (!done.is_ok()) {
+    starving_.pop_back();
+    if (told) (void)write_faults();
+    return done.status();
+  }
+  starving_.back().done = done.value();
+  starving_.back().fault.text += ": " + done.value().how;
+  watch_->say(fault.t, fault.number, "takes memory away: " + starving_.back().fault.text);
+  return Status::ok();
 }
 
 // A process that asks for no more memory does not miss it.
@@ -137,6 +146,7 @@ bool FaultMaker::tick_starving(const Starving& starving, double t) {
   const bool asked = obeys_faults(victim);
   give_memory_back(victim, starving.done);
   if (!lives) {
+    starved_.push_back({victim.pid, t + kStarvedTold_s});
     fault.t = t;
     watch_->add_fault(std::move(fault));
     return true;
@@ -274,9 +284,10 @@ void FaultMaker::tick(double t) {
     armed_.erase(armed_.begin() + static_cast<std::ptrdiff_t>(i));
     (void)write_faults();
   }
-  const size_t starving = starving_.size();
-  std::erase_if(starving_, [&](const Starving& one) { return tick_starving(one, t); });
-  if (starving_.size() != starving && options_.folder) (void)write_faults();
+  const size_t over =
+      std::erase_if(starved_, [&](const Starved& one) { return t > one.until; }) +
+      std::erase_if(starving_, [&](const Starving& one) { return tick_starving(one, t); });
+  if (over > 0 && options_.folder) (void)write_faults();
   tick_helpers(t);
 }
 
@@ -295,8 +306,9 @@ void FaultMaker::tick_helpers(double t) {
 
 void FaultMaker::heal_all(double t) {
   const std::vector<Lasting> lasting = std::exchange(lasting_, {});
-  const bool wrote = !lasting.empty() || !armed_.empty() || !starving_.empty();
+  const bool wrote = !lasting.empty() || !armed_.empty() || !starving_.empty() || !starved_.empty();
   armed_.clear();
+  starved_.clear();
   if (wrote && options_.folder) (void)remove_all(options_.folder->faults_file());
   for (const Lasting& one : lasting) heal(one, t);
   for (const Starving& one : std::exchange(starving_, {}))
@@ -321,6 +333,7 @@ Status FaultMaker::write_faults() const {
     all.starts.insert(all.starts.end(), armed.orders.starts.begin(), armed.orders.starts.end());
   }
   for (const Starving& one : starving_) all.ooms.push_back(one.fault.victims[0].pid);
+  for (const Starved& one : starved_) all.ooms.push_back(one.pid);
   const std::string text = faults_text(all);
   if (text.empty()) return remove_all(options_.folder->faults_file());
   return write_file_atomic(options_.folder->faults_file(), text);

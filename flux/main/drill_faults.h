@@ -43,7 +43,8 @@ class FaultMaker {
   void tick(double t);
   void heal_all(double t);
   bool anything_lasts() const {
-    return !lasting_.empty() || !armed_.empty() || !starving_.empty() || !helpers_.empty();
+    return !lasting_.empty() || !armed_.empty() || !starving_.empty() || !starved_.empty() ||
+           !helpers_.empty();
   }
 
  private:
@@ -63,6 +64,10 @@ class FaultMaker {
   struct Starving {
     DrillFault fault;  // made when the process dies
     OomDone done;
+    double until = 0;
+  };
+  struct Starved {  // it is dead, and its supervisor may want to know of whom
+    int64_t pid = 0;
     double until = 0;
   };
   struct Helper {
@@ -91,6 +96,7 @@ class FaultMaker {
   std::vector<Lasting> lasting_;
   std::vector<Armed> armed_;
   std::vector<Starving> starving_;
+  std::vector<Starved> starved_;
 };
 
 }  // namespace flux

@@ -55,7 +55,10 @@ struct DrillFault {
   std::optional<double> new_s;        // noticed, and more examples are applied than ever before
   std::optional<double> speed_s;      // 80 % of the speed before
   std::optional<double> recovered_s;  // what counts for this kind; see the .cc
-  bool over() const { return given_up || (recovered_s && new_s && speed_s && back_s); }
+  // Who is drained is gone for good.
+  bool over() const {
+    return given_up || (recovered_s && new_s && speed_s && (back_s || kind == FaultKind::kDrain));
+  }
   bool given_up = false;      // nobody waits for it any more
   bool unnoticeable = false;  // by now somebody else's deed would look the same
   double rate_before = 0;

@@ -25,7 +25,7 @@ constexpr TimeNs kReached = 10 * kSecond;  // ssh says earlier that it cannot re
 constexpr int kBadInput = 2;
 constexpr int kStopped = 130;  // a role that a signal asked to stop
 constexpr std::streamoff kTailBytes = 64 << 10;
-constexpr double kMiB = 1 << 20;
+constexpr TimeNs kMemoryPause = kSecond / 2;
 
 // 0 if it is not there.
 int64_t size_of(const std::string& path) {
@@ -36,17 +36,24 @@ int64_t size_of(const std::string& path) {
 
 }  // namespace
 
+bool starved_by_drill(const ClusterFolder& folder, int64_t pid) {
+  FaultFile file(folder.faults_file());
+  const std::vector<int64_t>& ooms = file.at(steady_now_ns()).ooms;
+  return std::find(ooms.begin(), ooms.end(), pid) != ooms.end();
+}
+
 std::string local_address(const ClusterFolder& folder, const std::string& role) {
   const std::string path = join_path(folder.sockets(), role);
   return path.size() < sizeof(sockaddr_un::sun_path) ? "unix:" + path : "tcp:127.0.0.1:0";
 }
 
 RoleKeeper::RoleKeeper(const Job& job, RoleKeeperOptions options, const ClusterFolder& folder,
-                       Platform* platform, Say say)
+                       Platform* platform, MemoryWatch* memory, Say say)
     : job_(job),
       options_(std::move(options)),
       folder_(folder),
       platform_(platform),
+      memory_(memory),
       say_(std::move(say)),
       hung_(job.hung_after * kSecond) {}
 
@@ -84,6 +91,13 @@ std::string RoleKeeper::listen_address(const Member& member) const {
   return near ? "tcp:127.0.0.1:0" : "tcp:0.0.0.0:0";
 }
 
+WorkerShare RoleKeeper::full_share() const {
+  const uint32_t cores = std::max(1U, std::thread::hardware_concurrency() / options_.run.workers);
+  const bool set = job_.threads != 0 || job_.deterministic;
+  return {std::max({job_.push_in_flight, job_.pull_ahead, 1U}),
+          set ? worker_threads(job_, -1) : cores};
+}
+
 std::vector<std::string> RoleKeeper::words(const Member& member) const {
   const RunArguments& run = options_.run;
   std::vector<std::string> words = {options_.program, member.server ? "server" : "worker"};
@@ -101,13 +115,10 @@ std::vector<std::string> RoleKeeper::words(const Member& member) const {
     words.insert(words.end(), {"--listen", listen_address(member)});
     return words;
   }
-  const uint32_t cores = std::max(1U, std::thread::hardware_concurrency() / run.workers);
-  const bool set = job_.threads != 0 || job_.deterministic;
-  const uint32_t threads = set ? worker_threads(job_, -1) : cores;
-  words.insert(words.end(), {"--threads", std::to_string(threads)});
+  const WorkerShare share = member.share.value_or(full_share());
+  words.insert(words.end(), {"--threads", std::to_string(share.threads)});
   if (!run.die_on.empty()) words.insert(words.end(), {"--die-on", run.die_on});
-  if (member.in_flight != 0)
-    words.insert(words.end(), {"--in-flight", std::to_string(member.in_flight)});
+  if (member.share) words.insert(words.end(), {"--in-flight", std::to_string(share.in_flight)});
   return words;
 }
 
@@ -143,6 +154,7 @@ void RoleKeeper::add_kill_point(const Member& member, std::vector<std::string>* 
 void RoleKeeper::tick() {
   if (ending_) return;
   start_due();
+  memory_->look(steady_now_ns());
   if (steady_now_ns() < look_at_) return;
   look_at_ = steady_now_ns() + kLookEvery;
   for (const Member& member : members_)
@@ -189,8 +201,7 @@ void RoleKeeper::died(Member* member, const ProcessEnd& end) {
                                   end.signal == 0 && !last.empty() ? ": " + last : "");
   if (end.host_lost) return host_lost(member, what);
   if (end.signal == 0 && end.code == kBadInput) return give_up(member, what, Code::kInvalid);
-  if (is_local_host(member->host) && memory_.ran_out(end, tail))
-    return out_of_memory(member, end, what);
+  if (memory_->ran_out(end, tail, is_local_host(member->host))) return out_of_memory(member, end);
   // A drill kills on purpose, as often as it likes.
   const bool on_purpose = options_.run.drillable && end.signal != 0;
   const auto at = on_purpose ? steady_now_ns() : member->restarts.died(steady_now_ns());
@@ -223,24 +234,46 @@ void RoleKeeper::host_lost(Member* member, const std::string& what) {
                    static_cast<double>(*at - now) * 1e-9, HostPauses::kGiveUp / kSecond));
 }
 
-void RoleKeeper::out_of_memory(Member* member, const ProcessEnd& end, const std::string& what) {
-  const uint32_t most = std::max({job_.push_in_flight, job_.pull_ahead, 1U});
-  const std::string used = fmt::format("it used {:.0f} MiB, all of the job may use {:.0f} MiB",
-                                       static_cast<double>(end.peak_rss_bytes) / kMiB,
-                                       static_cast<double>(memory_.limit_bytes()) / kMiB);
-  if (!member->restarts.out_of_memory())
-    return fail(error(
-        Code::kUnavailable,
-        "{}: out of memory, {} times: {}; give the job more memory{}, and run it again: it goes on "
-        "from its last checkpoint",
-        what, member->restarts.times_out_of_memory(), used,
-        member->server ? " or more servers"
-                       : ", or fewer threads per worker, or a smaller data.batch_size"));
-  member->start_at = steady_now_ns() + kSecond / 2;
-  if (member->server) return say_(fmt::format("{}: out of memory: {}; started again", what, used));
-  member->in_flight = std::max(1U, (member->in_flight == 0 ? most : member->in_flight) / 2);
-  say_(fmt::format("{}: out of memory: {}; started again with at most {} in flight", what, used,
-                   member->in_flight));
+void RoleKeeper::out_of_memory(Member* member, const ProcessEnd& end) {
+  const TimeNs now = steady_now_ns();
+  const bool here = is_local_host(member->host);
+  const std::string what =
+      fmt::format("{} ended: {}: out of memory{}: {}", member->name, end.text(),
+                  here ? "" : " of host " + member->host, memory_->text(end, here));
+  const WorkerShare had = member->share.value_or(full_share());
+  if (member->server || had.is_least()) {
+    const bool on_purpose = options_.run.drillable && starved_by_drill(folder_, end.pid);
+    if (!on_purpose && !member->restarts.out_of_memory(now)) return no_memory_left(member, what);
+  }
+  member->start_at = now + kMemoryPause;
+  if (member->server)
+    return say_(
+        fmt::format("{}; started again; 'flux scale {} --servers {}' would give it fewer "
+                    "rows",
+                    what, job_.output, servers_wanted_ + 1));
+  member->share = had.half();
+  say_(fmt::format("{}; started again with at most {} in flight and {} thread(s)", what,
+                   member->share->in_flight, member->share->threads));
+}
+
+// Others do the work of such a worker; but rows that do not fit here do not fit elsewhere.
+void RoleKeeper::no_memory_left(Member* member, const std::string& what) {
+  const RestartOptions& bound = member->restarts.options();
+  const std::string often = fmt::format("{} times within {} minutes", bound.memory_deaths_max + 1,
+                                        bound.memory_window_ns / (60 * kSecond));
+  if (!member->server)
+    return give_up(
+        member,
+        fmt::format("{}; {} with one batch in flight and one thread: a worker needs more "
+                    "memory than that, or a smaller data.batch",
+                    what, often),
+        Code::kUnavailable);
+  fail(
+      error(Code::kUnavailable,
+            "{}; {}: its rows need more memory than that; give the job more memory, or more "
+            "servers (--servers {}; while it runs 'flux scale {} --servers {}'), and run it again: "
+            "it goes on from its last checkpoint",
+            what, often, servers_wanted_ + 1, job_.output, servers_wanted_ + 1));
 }
 
 void RoleKeeper::give_up(Member* member, const std::string& what, Code code) {
@@ -265,6 +298,7 @@ void RoleKeeper::obey_wanted() {
   const WantedRoles wanted = read.is_ok() ? read.value() : WantedRoles{};
   if (read.is_ok()) {
     obey_numbers(wanted);
+    note_leaving(wanted);
     kill_hung(wanted);
   }
   if (wanted.ending) return;  // all leave; who dies is needed and started again nevertheless
@@ -284,17 +318,28 @@ void RoleKeeper::obey_numbers(const WantedRoles& wanted) {
   }
 }
 
+// The coordinator has asked them already, or somebody by a signal: no other has to go for that.
+void RoleKeeper::note_leaving(const WantedRoles& wanted) {
+  for (Member& member : members_) {
+    const auto at = wanted.leaving.find(member.name);
+    if (at != wanted.leaving.end() && is_process(member, at->second)) member.retired = true;
+  }
+}
+
+// By its number where it runs; of another host that is not known here.
+bool RoleKeeper::is_process(const Member& member, uint32_t pid) const {
+  const auto running = platform_->running();
+  return std::any_of(running.begin(), running.end(), [&](const ProcessInfo& info) {
+    return member.process == info.id &&
+           (!is_local_host(member.host) || info.pid == static_cast<int64_t>(pid));
+  });
+}
+
 // Taken for dead, and it has not come back: stopped, or stuck.
 void RoleKeeper::kill_hung(const WantedRoles& wanted) {
   for (const HungRoles::Hung& hung : hung_.look(wanted.lost, steady_now_ns()))
     for (const Member& member : members_) {
-      if (member.name != hung.name || !member.process) continue;
-      const auto running = platform_->running();
-      const bool same = std::any_of(running.begin(), running.end(), [&](const ProcessInfo& info) {
-        return info.id == *member.process &&
-               (!is_local_host(member.host) || info.pid == static_cast<int64_t>(hung.pid));
-      });
-      if (!same) continue;
+      if (member.name != hung.name || !is_process(member, hung.pid)) continue;
       say_(fmt::format("{} was lost {} s ago and has not come back: its process is killed",
                        member.name, job_.hung_after));
       platform_->kill(*member.process);

@@ -2,7 +2,8 @@
 //
 // A role that dies is started again, at once the first time, by rate (main/restarts.h); it comes
 // back as a new member of the job. One that ran out of memory is named; a worker comes back with
-// half of its batches in flight; after two more times the job ends with what to do. In
+// half of what it held, and one that has the least and goes on dying of it is given up; a server
+// that goes on is the end of the job. Who is drilled may die of it as often as the drill likes. In
 // <output>/cluster/wanted.json the coordinator says how many there are to be, at least one of each:
 // at every look more are started, workers too many are asked to leave (the highest first); servers
 // too many are drained by the coordinator and end by themselves. It also says who is taken for
@@ -42,7 +43,7 @@ class RoleKeeper {
  public:
   using Say = std::function<void(const std::string&)>;
   RoleKeeper(const Job& job, RoleKeeperOptions options, const ClusterFolder& folder,
-             Platform* platform, Say say);
+             Platform* platform, MemoryWatch* memory, Say say);
 
   Status start_all();
   void handle(const ProcessEnd& end);
@@ -64,26 +65,30 @@ class RoleKeeper {
     std::string host;
     TimeNs start_at = 0;  // again; 0: not to be
     TimeNs started = 0;
-    uint32_t in_flight = 0;  // of a worker; 0: as the job says
-    bool retired = false;    // asked to leave
-    int64_t log_from = 0;    // where the lines of this process begin
+    std::optional<WorkerShare> share;  // of a worker; none: as the job says
+    bool retired = false;              // asked to leave
+    int64_t log_from = 0;              // where the lines of this process begin
   };
   static bool here(const Member& member) { return member.process || member.start_at != 0; }
   uint32_t count(bool servers) const;
   void add(bool server);
   Status start(Member* member);
   std::vector<std::string> words(const Member& member) const;
+  WorkerShare full_share() const;
   std::string listen_address(const Member& member) const;
   void add_kill_point(const Member& member, std::vector<std::string>* words);
   void start_due();
   void died(Member* member, const ProcessEnd& end);
   void host_lost(Member* member, const std::string& what);
-  void out_of_memory(Member* member, const ProcessEnd& end, const std::string& what);
+  void out_of_memory(Member* member, const ProcessEnd& end);
+  void no_memory_left(Member* member, const std::string& what);
   void give_up(Member* member, const std::string& what, Code code);
   void fail(Status status);
   void obey_wanted();
   void obey_numbers(const WantedRoles& wanted);
+  void note_leaving(const WantedRoles& wanted);
   void kill_hung(const WantedRoles& wanted);
+  bool is_process(const Member& member, uint32_t pid) const;
   void keep(bool servers);
   uint32_t& target(bool servers) { return servers ? servers_wanted_ : workers_wanted_; }
   void retire_highest_worker();
@@ -94,8 +99,8 @@ class RoleKeeper {
   RoleKeeperOptions options_;
   const ClusterFolder folder_;
   Platform* const platform_;
+  MemoryWatch* const memory_;
   const Say say_;
-  MemoryWatch memory_;
   std::vector<Member> members_;
   KillOrders orders_;  // of a drill
   HungRoles hung_;
@@ -107,6 +112,9 @@ class RoleKeeper {
   bool ending_ = false;
   Status failure_;
 };
+
+// Whether a drill has taken the memory of this process away.
+bool starved_by_drill(const ClusterFolder& folder, int64_t pid);
 
 // The address of a role's socket in the folder, or a port if that path is too long.
 std::string local_address(const ClusterFolder& folder, const std::string& role);

@@ -1,23 +1,9 @@
 // The supervisor over real processes: a script plays the roles, and does to each what a test says.
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <sstream>
-#include <thread>
+#include <map>
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/stat.h>
-
-#include "flux/base/text.h"
-#include "flux/main/cluster_folder.h"
 #include "flux/main/host_list.h"
-#include "flux/main/memory_watch.h"
 #include "flux/main/restarts.h"
-#include "flux/main/supervisor.h"
+#include "flux/main/supervision_fixture.h"
 
 namespace flux {
 namespace {
@@ -39,11 +25,26 @@ TEST(Restarts, ByRateAndNotByNumber) {
   EXPECT_EQ(again, 5);
 }
 
-TEST(Restarts, MemoryIsCountedApart) {
+TEST(Restarts, MemoryIsCountedApartAndByRate) {
   Restarts restarts;
-  EXPECT_TRUE(restarts.out_of_memory());
-  EXPECT_TRUE(restarts.out_of_memory());
-  EXPECT_FALSE(restarts.out_of_memory());
+  const TimeNs minute = 60 * kSecond;
+  // Two an hour, for ever.
+  TimeNs now = 100 * minute;
+  for (int i = 0; i < 100; ++i, now += 31 * minute) ASSERT_TRUE(restarts.out_of_memory(now)) << i;
+  now += 60 * minute;
+  EXPECT_TRUE(restarts.out_of_memory(now));
+  EXPECT_TRUE(restarts.out_of_memory(now + 20 * minute));
+  EXPECT_FALSE(restarts.out_of_memory(now + 40 * minute)) << "slowly, but again and again";
+  EXPECT_EQ(restarts.died(now), now) << "not counted as deaths of another kind";
+}
+
+TEST(Restarts, AWorkersShareEndsAtTheLeast) {
+  std::string all;
+  WorkerShare share{9, 5};
+  for (; !share.is_least(); share = share.half())
+    all += fmt::format("{}x{} ", share.in_flight, share.threads);
+  EXPECT_EQ(all, "9x5 4x5 2x5 1x5 1x2 ");
+  EXPECT_TRUE(share.half().is_least());
 }
 
 TEST(HostList, SpreadsAndLeavesLostHostsAlone) {
@@ -82,121 +83,6 @@ TEST(HostPauses, GrowUpToAnEnd) {
   pauses.reached();
   EXPECT_EQ(pauses.next(now), now + kSecond) << "anew";
 }
-
-class SupervisionTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "flux_sup.XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    for (const char* name : {"do", "pids"}) std::filesystem::create_directory(path(name));
-    write("role", script(), true);
-    options_.program = path("role");
-    options_.stop = &stop_;
-    options_.run.job.job = "job.yaml";
-    options_.run.servers = 1;
-    options_.run.workers = 1;
-    job_.output = path("out");
-  }
-  void TearDown() override {
-    if (thread_.joinable()) end(0);
-    std::filesystem::remove_all(folder_);
-  }
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
-  void write(const std::string& name, const std::string& text, bool program = false) const {
-    std::ofstream(path(name) + ".new") << text;
-    ASSERT_EQ(::chmod((path(name) + ".new").c_str(), program ? 0755 : 0644), 0);
-    std::filesystem::rename(path(name) + ".new", path(name));
-  }
-  std::string read(const std::string& name) const {
-    std::ifstream file(path(name));
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
-  // Every start is a line "ROLE ARGUMENTS"; the script do/NAME says what a role does, else it
-  // waits to be asked to stop. The coordinator ends with the code in the file `end`.
-  std::string script() const {
-    return "#!/bin/sh\n"
-           "role=$1; shift; all=\"$*\"; name=$role; listen=\n"
-           "while [ $# -gt 0 ]; do case $1 in --name) name=$2;; --listen) listen=$2;; esac; shift;"
-           " done\n"
-           "cd " +
-           folder_ +
-           "\n"
-           "echo \"$name $all\" >> starts\n"
-           "trap 'exit 0' TERM\n"
-           "if [ -e do/$name ]; then . ./do/$name; fi\n"
-           "echo $$ > pids/$name.new; mv pids/$name.new pids/$name\n"
-           "if [ $role = coordinator ]; then\n"
-           "  case $listen in *:0) listen=${listen%:0}:4711;; esac\n"
-           "  echo '{\"pid\":'$$',\"listen\":\"'$listen'\",\"http\":\"http://127.0.0.1:4321\"}' >"
-           " record\n"
-           "  mv record out/cluster/coordinator.json\n"
-           "fi\n"
-           "while [ ! -e end ]; do sleep 0.02; done\n"
-           "if [ $role = coordinator ]; then exit $(cat end); fi\n"
-           "exit 0\n";
-  }
-  void start() {
-    thread_ = std::thread([this] {
-      testing::internal::CaptureStderr();
-      code_ = supervise(job_, options_);
-      said_ = testing::internal::GetCapturedStderr();
-      ended_ = true;
-    });
-  }
-  void end(int code) {
-    write("end", std::to_string(code));
-    thread_.join();
-  }
-  std::vector<std::string> starts(const std::string& name) const {
-    std::vector<std::string> found;
-    for (const std::string& line : split(read("starts"), '\n'))
-      if (line.starts_with(name + " ")) found.push_back(line);
-    return found;
-  }
-  // The test's own time-out is the deadline; a supervisor that has ended waits for nothing.
-  void wait_until(const std::function<bool()>& done) const {
-    while (!done() && !ended_) ::poll(nullptr, 0, 2);
-    ASSERT_FALSE(ended_) << said_;
-  }
-  void wait_for_starts(const std::string& name, size_t times) const {
-    wait_until([&] { return starts(name).size() >= times && !read("pids/" + name).empty(); });
-  }
-  pid_t pid(const std::string& name) const { return std::stoi(read("pids/" + name)); }
-  void kill(const std::string& name) const {
-    const std::string before = read("pids/" + name);
-    const size_t started = starts(name).size();
-    ::kill(std::stoi(before), SIGKILL);
-    wait_until([&] { return starts(name).size() > started && read("pids/" + name) != before; });
-  }
-
-  // What a coordinator says, each time a new order.
-  void want(std::optional<uint32_t> workers, std::optional<uint32_t> servers, bool ending = false) {
-    WantedRoles wanted;
-    wanted.workers = workers;
-    wanted.servers = servers;
-    wanted.orders = ++orders_;
-    wanted.ending = ending;
-    ASSERT_TRUE(ClusterFolder(job_.output).write_wanted(wanted).is_ok());
-  }
-  void ask_to_stop(const std::string& name) const {
-    const pid_t before = pid(name);
-    ::kill(before, SIGTERM);
-    wait_until([&] { return ::kill(before, 0) != 0; });
-  }
-
-  std::string folder_;
-  uint64_t orders_ = 0;
-  Job job_;
-  SupervisorOptions options_;
-  std::atomic<bool> stop_{false};
-  std::thread thread_;
-  std::atomic<bool> ended_{false};
-  int code_ = -1;
-  std::string said_;
-};
 
 TEST_F(SupervisionTest, ACoordinatorThatIsKilledComesBackWhereItWas) {
   options_.run.listen = "tcp:127.0.0.1:0";
@@ -263,21 +149,6 @@ TEST_F(SupervisionTest, ARefusalIsNotTriedAgain) {
   EXPECT_NE(said_.find("no such model"), std::string::npos) << said_;
 }
 
-TEST_F(SupervisionTest, OutOfMemoryIsNamedAndTriedWithLess) {
-  job_.push_in_flight = 8;
-  write("do/worker-0", fmt::format("exit {}\n", kOutOfMemoryCode));
-  start();
-  thread_.join();
-  EXPECT_NE(code_, 0);
-  const auto all = starts("worker-0");
-  ASSERT_EQ(all.size(), 3U);
-  EXPECT_EQ(all[0].find("--in-flight"), std::string::npos) << all[0];
-  EXPECT_NE(all[1].find("--in-flight 4"), std::string::npos) << all[1];
-  EXPECT_NE(all[2].find("--in-flight 2"), std::string::npos) << all[2];
-  for (const char* part : {"worker-0", "out of memory, 3 times", "MiB", "more memory"})
-    EXPECT_NE(said_.find(part), std::string::npos) << said_;
-}
-
 TEST_F(SupervisionTest, ScaleStartsAndAsksToLeave) {
   start();
   wait_for_starts("worker-0", 1);
@@ -292,6 +163,28 @@ TEST_F(SupervisionTest, ScaleStartsAndAsksToLeave) {
   end(0);
   EXPECT_EQ(code_, 0) << said_;
   EXPECT_EQ(starts("worker-1").size() + starts("worker-2").size(), 2U);
+}
+
+TEST_F(SupervisionTest, WhoLeavesIsNotCountedAndNobodyElseHasToGo) {
+  write("do/worker-0", "trap 'while [ ! -e go ]; do sleep 0.02; done; exit 0' TERM\n");
+  options_.run.workers = 3;
+  start();
+  for (const char* name : {"worker-0", "worker-1", "worker-2"}) wait_for_starts(name, 1);
+  const pid_t leaving = pid("worker-0"), last = pid("worker-2");
+  leaving_["worker-0"] = static_cast<uint32_t>(leaving);
+  ::kill(leaving, SIGTERM);
+  want(2, 2);
+  wait_for_starts("server-1", 1);  // the order is seen
+  kill("worker-1");
+  EXPECT_EQ(::kill(leaving, 0), 0);
+  EXPECT_EQ(::kill(last, 0), 0);
+  want(3, 2);
+  wait_for_starts("worker-3", 1);
+  EXPECT_EQ(pid("worker-2"), last);
+  write("go", "");
+  end(0);
+  EXPECT_EQ(code_, 0) << said_;
+  EXPECT_EQ(starts("worker-0").size() + starts("worker-2").size(), 2U);
 }
 
 TEST_F(SupervisionTest, TheNumberIsKeptWhateverOrderThingsHappenIn) {
@@ -415,35 +308,6 @@ TEST_F(SupervisionTest, HostsNeedAnAddressThatTheyReach) {
   thread_.join();
   EXPECT_EQ(code_, 2);
   EXPECT_NE(said_.find("--listen"), std::string::npos) << said_;
-}
-
-TEST(MemoryWatch, TheKernelsCounterTellsWhoWasKilledForMemory) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "flux_mem.XXXXXX").string();
-  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-  const std::string group = pattern + "/job";
-  std::filesystem::create_directory(group);
-  std::ofstream(pattern + "/own") << "0::/job\n";
-  const auto events = [&](int kills) {
-    std::ofstream(group + "/memory.events") << "low 0\nmax 12\noom 1\noom_kill " << kills << "\n";
-  };
-  events(1);
-  std::ofstream(group + "/memory.max") << "1048576\n";
-  MemoryWatch watch(pattern, pattern + "/own");
-  EXPECT_EQ(watch.limit_bytes(), 1048576U);
-  ProcessEnd end;
-  end.signal = SIGKILL;
-  EXPECT_FALSE(watch.ran_out(end, "")) << "killed by somebody else";
-  events(2);
-  EXPECT_TRUE(watch.ran_out(end, ""));
-  EXPECT_FALSE(watch.ran_out(end, "")) << "once";
-  end.signal = SIGABRT;
-  EXPECT_TRUE(watch.ran_out(end, "check failed: out of memory: 64 bytes"));
-  EXPECT_FALSE(watch.ran_out(end, "check failed: something else"));
-  end.signal = 0;
-  EXPECT_FALSE(watch.ran_out(end, ""));
-  end.code = kOutOfMemoryCode;
-  EXPECT_TRUE(watch.ran_out(end, ""));
-  std::filesystem::remove_all(pattern);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "flux/main/cluster_folder.h"
 #include "flux/main/event_lines.h"
 #include "flux/main/job_roles.h"
+#include "flux/main/memory_watch.h"
 #include "flux/main/output_lock.h"
 #include "flux/main/restarts.h"
 #include "flux/main/role_keeper.h"
@@ -168,21 +169,31 @@ class Supervisor {
   void coordinator_ended(const ProcessEnd& end) {
     coordinator_.reset();
     code_ = end.code;
-    const bool crashed = end.signal != 0 || end.code == kOutOfMemoryCode;
+    const bool memory = memory_.ran_out(end, "", true);
+    const bool crashed = end.signal != 0 || memory;
+    const std::string what =
+        "the coordinator ended: " + end.text() +
+        (memory ? ": out of memory: " + memory_.text(end, true) : std::string());
     if (crashed && listened_ && !asked_ && failure_.is_ok()) {
-      const bool on_purpose = options_.run.drillable && end.signal != 0;
-      const auto at = on_purpose ? steady_now_ns() : coordinator_restarts_.died(steady_now_ns());
-      if (at) {
+      if (const auto at = coordinator_again(end, memory)) {
         coordinator_at_ = *at;
-        return say(fmt::format("the coordinator ended: {}; started again", end.text()),
-                   options_.run.json);
+        return say(what + "; started again", options_.run.json);
       }
     }
     over_ = true;
     if (crashed)
-      fail(error(Code::kUnavailable,
-                 "the coordinator was {}; run the job again to go on from its last checkpoint",
-                 end.text()));
+      fail(error(Code::kUnavailable, "{}; {}run the job again to go on from its last checkpoint",
+                 what, memory ? "give the job more memory, and " : ""));
+  }
+
+  // When; nothing: it has died too often. A drill kills on purpose.
+  std::optional<TimeNs> coordinator_again(const ProcessEnd& end, bool memory) {
+    const TimeNs now = steady_now_ns();
+    const bool drilled =
+        options_.run.drillable && (memory ? starved_by_drill(folder_, end.pid) : end.signal != 0);
+    if (drilled) return now;
+    if (memory && !coordinator_restarts_.out_of_memory(now)) return std::nullopt;
+    return coordinator_restarts_.died(now);
   }
 
   Status start_others() {
@@ -193,7 +204,7 @@ class Supervisor {
     options.token = token_;
     options.hosts = hosts_;
     keeper_ = std::make_unique<RoleKeeper>(
-        job_, std::move(options), folder_, &platform_,
+        job_, std::move(options), folder_, &platform_, &memory_,
         [this](const std::string& line) { say(line, options_.run.json); });
     return keeper_->start_all();
   }
@@ -277,6 +288,7 @@ class Supervisor {
   std::optional<ProcessId> coordinator_;
   int64_t coordinator_pid_ = 0;
   Restarts coordinator_restarts_;
+  MemoryWatch memory_;
   TimeNs coordinator_at_ = 0;  // to be started again
   bool listened_ = false;
   std::unique_ptr<RoleKeeper> keeper_;

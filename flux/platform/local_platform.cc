@@ -178,6 +178,7 @@ std::vector<ProcessEnd> LocalPlatform::ended() {
     ProcessEnd end;
     end.id = child->first;
     end.name = child->second.name;
+    end.pid = child->second.pid;
     if (pid > 0 && WIFEXITED(state)) end.code = WEXITSTATUS(state);
     if (pid > 0 && WIFSIGNALED(state)) end.signal = WTERMSIG(state);
     if (pid > 0) end.peak_rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;

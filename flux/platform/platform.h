@@ -33,6 +33,7 @@ using ProcessId = uint64_t;  // of the platform, never used twice
 struct ProcessEnd {
   ProcessId id = 0;
   std::string name;
+  int64_t pid = 0;              // where it ran; 0: not known
   int code = 0;                 // exit code, if signal is 0
   int signal = 0;               // that killed it; 0: it ended by itself
   bool host_lost = false;       // its host cannot be reached (any more)

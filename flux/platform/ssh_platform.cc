@@ -1,6 +1,9 @@
 #include "flux/platform/ssh_platform.h"
 
+#include <csignal>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace flux {
 namespace {
@@ -26,12 +29,21 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
+// The shell stays, so that it tells of signals.
+std::string SshPlatform::command(const ProcessSpec& spec) const {
+  std::string words;
+  for (const std::string& word : spec.arguments) words += shell_word(word) + " ";
+  const std::string kills =
+      fmt::format("\"$(grep '^oom_kill ' {} 2>/dev/null)\"", shell_word(counters_));
+  return fmt::format(
+      "before={0}; {1}; code=$?; "
+      "if [ $code = {2} ] && [ \"$before\" != {0} ]; then echo '{3}'; fi; exit $code",
+      kills, words, 128 + SIGKILL, kKernelKilled);
+}
+
 Result<ProcessId> SshPlatform::start(const ProcessSpec& spec) {
   if (is_local_host(spec.host)) return local_.start(spec);
   if (spec.host.starts_with('-')) return invalid("'{}' is no name of a host", spec.host);
-  std::string command;
-  for (const std::string& word : spec.arguments) command += shell_word(word) + " ";
-  command += "; exit $?";  // so that the shell stays and tells of signals
   ProcessSpec client = spec;
   client.host.clear();
   client.leash = true;
@@ -40,7 +52,7 @@ Result<ProcessId> SshPlatform::start(const ProcessSpec& spec) {
                       "-o",      "ConnectTimeout=5",
                       "-o",      "ServerAliveInterval=2",
                       "-o",      "ServerAliveCountMax=2",
-                      spec.host, command};
+                      spec.host, command(spec)};
   FLUX_ASSIGN_OR_RETURN(const ProcessId id, local_.start(client));
   remote_.insert(id);
   return id;
@@ -50,7 +62,8 @@ std::vector<ProcessEnd> SshPlatform::ended() {
   std::vector<ProcessEnd> ends = local_.ended();
   for (ProcessEnd& end : ends) {
     if (remote_.erase(end.id) == 0) continue;
-    end.peak_rss_bytes = 0;  // that of ssh
+    end.pid = 0;  // that of ssh, as is its memory
+    end.peak_rss_bytes = 0;
     end.host_lost = end.signal == 0 && end.code == kSshFailed;
     if (end.signal == 0 && end.code >= kSignalFirst && end.code <= kSignalLast)
       end.signal = std::exchange(end.code, 0) - 128;

@@ -82,6 +82,21 @@ TEST_F(SshPlatformTest, ExitCodesSignalsAndLostHosts) {
   EXPECT_FALSE(platform.start(spec({"/bin/true"}, "-oProxyCommand=x")).is_ok());
 }
 
+TEST_F(SshPlatformTest, AKillForMemoryIsToldByTheOtherHost) {
+  const std::string counters = folder_ + "/vmstat";
+  SshPlatform platform(folder_ + "/ssh", counters);
+  const auto run = [&](const std::string& script) {
+    std::filesystem::remove(folder_ + "/log");
+    std::ofstream(counters) << "nr_free 5\noom_kill 7\n";
+    EXPECT_TRUE(platform.start(spec({"/bin/sh", "-c", script}, "node-1")).is_ok());
+    (void)wait_for_end(&platform);
+    return log().find(kKernelKilled) != std::string::npos;
+  };
+  EXPECT_TRUE(run("echo oom_kill 8 > " + counters + "; kill -9 $$"));
+  EXPECT_FALSE(run("kill -9 $$")) << "by somebody else";
+  EXPECT_FALSE(run("echo oom_kill 8 > " + counters + "; exit 7")) << "it was not killed";
+}
+
 TEST_F(SshPlatformTest, StopIsALineAndTheEndOfTheLeashIsTheEnd) {
   SshPlatform platform(folder_ + "/ssh");
   const auto id = platform.start(

@@ -4,7 +4,9 @@
 //                     of a connection over a cut network; both ways are two lines
 //   drop FROM TO      they vanish
 //   die PID POINT:N   this process ends at a kill point (base/kill_point.h)
-//   oom PID           this process, whose memory was limited, asks for more (main/memory_watch.h)
+//   oom PID           this process, whose memory is limited, asks for more (main/memory_watch.h);
+//   for
+//                     a supervisor, its death is the drill's doing
 //   start NAME POINT:N   the next process of this name is started with --die-at
 // A role is named as in `flux status` ("worker-0"), by its kind ("worker"), by its address
 // ("tcp:127.0.0.1:4711"), or "*". Roles look at the file only when started with --faults FILE

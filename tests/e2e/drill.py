@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import time
 import unittest
@@ -101,6 +102,37 @@ class Drill(ClusterCase):
         self.assert_exact("out", self.records * EPOCHS)
         self.assertFalse((self.folder / "out/cluster/faults.txt").exists())
 
+    def test_what_is_cut_off_may_vanish(self) -> None:
+        """Requests and answers are lost for good: who waits asks again; nothing counts twice."""
+        done = self.flux(*self.run_job("--partition", "worker:0-server:1", "--vanish",
+                                       "--partition-for", "300ms", "--every", "700ms", "--times",
+                                       "2"))
+        self.assertRegex(done.out, r"(?m)" + LINE)
+        self.assert_exact("out", self.records * EPOCHS)
+        self.assertGreaterEqual(self.drilled()["faults_made"], 1)
+        self.assertFalse((self.folder / "out/cluster/faults.txt").exists())
+
+    def test_who_is_drained_leaves(self) -> None:
+        """A worker and a server, for good; what they had is with others."""
+        running = self.start_training(*self.cluster(epochs=20000))
+        pids = self.pids(running)
+        self.flux("drill", "out", "--drain", "worker:1", "--drain", "server:1", "--every", "300ms",
+                  "--times", "2", "--no-wait")
+        found = self.drilled()
+        self.assertEqual([f["kind"] for f in found["faults"]], ["drain worker", "drain server"])
+        self.assertEqual(found["faults_left_out"], 0)
+        gone = {name: pids[name] for name in ("worker-1", "server-1")}
+        self.assert_gone(gone)
+        now = self.status()
+        self.assertEqual({w["name"] for w in now["workers"]}, {"worker-0", "worker-2"})
+        self.assertEqual([(s["name"], s["shards"]) for s in now["servers"]], [("server-0", 8)])
+        self.assertEqual(now["workers_lost"], 0)
+        running.signal(signal.SIGINT)
+        done = running.finish()
+        self.assertEqual(done.code, 130, done.text)
+        self.assertIn("lost 0 · doubled 0", done.text)
+        self.assertNotIn("started again", done.text)
+
     def test_everything_at_once(self) -> None:
         """The supervisor too; the drill runs the same command again."""
         done = self.flux("drill", example("counting"),
@@ -124,6 +156,23 @@ class Drill(ClusterCase):
         self.assertEqual(found["faults_left_out"], 0)
         for fault in found["faults"]:
             self.assertFalse(alive(fault["victims"][0]["pid"]))
+
+    def test_memory_of_one_worker_again_and_again(self) -> None:
+        """Each time it is named and holds less, up to the least; a drill does not count."""
+        running = self.start_training(*self.cluster("--drillable", epochs=20000,
+                                                    push_in_flight=2))
+        self.flux("drill", "out", "--oom", "worker:0", "--every", "300ms", "--times", "4",
+                  "--no-wait")
+        found = self.drilled()
+        self.assertEqual((found["faults_made"], found["faults_left_out"]), (4, 0))
+        running.signal(signal.SIGINT)
+        done = running.finish()
+        self.assertEqual(done.code, 130, done.text)
+        self.assertIn("lost 0 · doubled 0", done.text)
+        ends = re.findall(r"(?m)^worker-0 ended: .*: out of memory: it used \d+ MiB.*$", done.text)
+        self.assertEqual(len(ends), 4, done.text)
+        for end in ends:
+            self.assertIn("started again with at most 1 in flight and 1 thread(s)", end)
 
     def test_the_same_seed_kills_the_same(self) -> None:
         def victims() -> list[str]:
