@@ -223,7 +223,7 @@ MODES = ("async", "half_async", "sync")
 QUALITY_FAULTS = (
     ("--kill", "worker", "--kill", "server", "--kill", "coordinator", "--times", "3"),
     ("--kill", "all", "--pause", "worker", "--pause-for", "3s", "--times", "2"),
-    ("--partition", "worker-server", "--partition-for", "3s", "--scale", "workers=1..4", "--times",
+    ("--partition", "worker-server", "--partition-for", "3s", "--scale", "workers=2..4", "--times",
      "2"),
 )
 QUALITY_KINDS = 7
