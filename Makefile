@@ -60,7 +60,10 @@ netns:  ## train on hosts that are network namespaces: TLS, loss and delay, cut 
 	@$(NINJA) -C build flux netns_switch
 	python3 -B tests/netns/netns.py --flux build/flux --switch build/bin/netns_switch --cuts $(CUTS) || test $$? = 77
 
-chaos: build  ## every fault that must not hurt, full counts (hours); ARGS="--only worker --short"
+chaos:  ## every fault that must not hurt, full counts (hours); ARGS="--only worker --short"
+	@tools/deps.sh build test netns
+	@cmake --preset test
+	@$(NINJA) -C build flux netns_switch
 	python3 -B tests/chaos/chaos.py --flux build/flux --results bench/results $(ARGS)
 
 drill: build $(TRAIN) $(TEST)  ## train with a kill every 5 s; ends with the accounting line

@@ -11,7 +11,9 @@ from harness import data, process
 from harness.errors import BenchError
 from harness.rows import Table
 
-NAMES = ("parse", "formats", "table", "net", "op", "wire", "rpc", "grpc")
+NAMES = ("parse", "formats", "table", "net", "op", "wire", "rpc", "grpc", "checkpoint")
+# What a bench is told beside its defaults: a table that fits beside everything else.
+WORDS = {"checkpoint": ("--keys", "2000000")}
 # Multiply-adds of forward and both backward products: 6 per weight of 273-400-400-400-1.
 FLOP_PER_EXAMPLE = 6 * (273 * 400 + 400 * 400 + 400 * 400 + 400)
 PRECISION_OF = {
@@ -60,7 +62,7 @@ def run_all(folder: Path) -> list[Micro]:
             continue
         print(f"running {binary.name}", flush=True)
         try:
-            table, lines = split_output(process.run([str(binary)]).output)
+            table, lines = split_output(process.run([str(binary), *WORDS.get(name, ())]).output)
             results.append(Micro(binary.name, table, lines))
         except BenchError as error:
             results.append(Micro(binary.name, "", [], str(error)))

@@ -21,6 +21,12 @@ ReplicaRole role_after(StepKind kind) {
   }
 }
 
+// Of a checkpoint that was begun then; 0: before this coordinator.
+std::string age_text(TimeNs now, TimeNs begun) {
+  if (begun == 0) return "";
+  return fmt::format(", {:.1f} s old", static_cast<double>(now - begun) * 1e-9);
+}
+
 ShardAssignment assignment_of(const PlaceStep& step) {
   ShardAssignment to{step.shard, step.epoch, role_after(step.kind), kNoServer, kAnyOp};
   if (step.kind == StepKind::kAttach || step.kind == StepKind::kSwitch) to.backup = step.other;
@@ -266,7 +272,7 @@ void JobMaster::State::restore_steps(ServerId server, const Steps& steps) {
   if (phase_ != Phase::kLoading || adopted_)
     say(fmt::format("{} shard(s) have no replica left: {} loads them from {}", steps.size(),
                     server_name(server),
-                    newest_ ? store().path_of(newest_->number)
+                    newest_ ? store().path_of(newest_->number) + age_text(now(), checkpoint_time_)
                             : "nothing: there is no checkpoint yet, they begin anew"));
   admin(server)->load(std::move(load_call), std::move(load),
                       guard([this, server, steps, call, closed, number](const Status& status) {

@@ -41,8 +41,9 @@ void JobMaster::State::save(bool closing, Then then) {
     return;
   }
   saving_ = true;
-  const Then finished = [this, then = std::move(then)](const Status& status) {
+  const Then finished = [this, begun = now(), then = std::move(then)](const Status& status) {
     saving_ = false;
+    if (status.is_ok()) checkpoint_time_ = begun;  // no shard's rows in it are older
     if (status.code() == Code::kStale) fail(status);
     then(status);
     if (after_save_.empty() || phase_ == Phase::kEnded) return;

@@ -69,6 +69,10 @@ Result<DrillPlanOptions> plan_options(const DrillArguments& a) {
   options.jitter = a.jitter;
   options.pass_max = a.pass_max;
   options.seed = a.seed;
+  if (a.run) {
+    options.workers = a.workers;
+    options.servers = a.servers;
+  }
   if (!DrillPlan(options).next())
     return invalid("--for {}: it is over before the first fault, which comes after --every {}",
                    a.for_text, a.every);
@@ -76,8 +80,14 @@ Result<DrillPlanOptions> plan_options(const DrillArguments& a) {
 }
 
 std::string plan_text(const DrillArguments& a, const DrillPlanOptions& plan) {
+  std::vector<std::pair<std::string, size_t>> kinds;  // how often in a row
+  for (const FaultSpec& spec : plan.specs) {
+    if (kinds.empty() || kinds.back().first != spec.text()) kinds.emplace_back(spec.text(), 0);
+    ++kinds.back().second;
+  }
   std::vector<std::string> words;
-  for (const FaultSpec& spec : plan.specs) words.push_back(spec.text());
+  for (const auto& [text, times] : kinds)
+    words.push_back(times == 1 ? text : fmt::format("{} x {}", times, text));
   return fmt::format("{} every {}", join(words, ", "), a.every);
 }
 

@@ -222,7 +222,19 @@ Result<TimeNs> parse_duration(const std::string& text) {
 }
 
 DrillPlan::DrillPlan(DrillPlanOptions options)
-    : options_(std::move(options)), random_(options_.seed) {}
+    : options_(std::move(options)),
+      random_(options_.seed),
+      workers_(options_.workers),
+      servers_(options_.servers) {}
+
+// A drawn number is another one than before, so that every draw is a change.
+uint32_t DrillPlan::next_size(const FaultSpec& spec, uint32_t turn, uint64_t drawn) {
+  uint32_t& present = spec.scale == "workers" ? workers_ : servers_;
+  std::vector<uint32_t> sizes = spec.sizes;
+  if (spec.draw_size && sizes.size() > 1) std::erase(sizes, present);
+  present = sizes[(spec.draw_size ? drawn : turn) % sizes.size()];
+  return present;
+}
 
 std::optional<PlannedFault> DrillPlan::next() {
   if (options_.specs.empty()) return std::nullopt;
@@ -243,10 +255,7 @@ std::optional<PlannedFault> DrillPlan::next() {
     fault.order.pass = 1 + static_cast<uint32_t>(drawn % std::max(1U, options_.pass_max));
     fault.spec.points = {fault.order.point};
   }
-  if (fault.spec.kind == FaultKind::kScale) {
-    const size_t count = fault.spec.sizes.size();
-    fault.size = fault.spec.sizes[fault.spec.draw_size ? drawn % count : turn % count];
-  }
+  if (fault.spec.kind == FaultKind::kScale) fault.size = next_size(fault.spec, turn, drawn);
   return fault;
 }
 

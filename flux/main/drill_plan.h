@@ -78,6 +78,7 @@ struct DrillPlanOptions {
   TimeNs for_ns = 0;       // no fault after this; 0: no end
   uint32_t times = 0;      // so many faults; 0: no end
   uint32_t pass_max = 20;  // kill points: the pass to die at is drawn from 1 to this
+  uint32_t workers = 0, servers = 0;  // that there are at first; 0: not known
   uint64_t seed = 1;
 };
 
@@ -88,9 +89,12 @@ class DrillPlan {
   std::optional<PlannedFault> next();
 
  private:
+  uint32_t next_size(const FaultSpec& spec, uint32_t turn, uint64_t drawn);
+
   const DrillPlanOptions options_;
   Random random_;
   uint32_t number_ = 0;
+  uint32_t workers_, servers_;  // as the plan has them by now; 0: not known
 };
 
 // When planned faults are due: at their place in the plan, but after one that came late, or waited

@@ -64,6 +64,35 @@ TEST(DrillPlan, KindsTakeTurnsAndMomentsStayNearTheirPlace) {
   EXPECT_EQ(sizes, (std::set<uint32_t>{1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
+TEST(DrillPlan, EveryDrawnSizeIsAChange) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    DrillPlanOptions options;
+    options.specs = {parse_scale("workers=1..3").value(), parse_scale("workers=1..3").value(),
+                     parse_scale("servers=4,3,2").value()};
+    options.workers = 2;
+    options.servers = 2;
+    options.seed = seed;
+    DrillPlan plan(options);
+    uint32_t workers = 2;
+    std::vector<uint32_t> servers;
+    for (int i = 0; i < 60; ++i) {
+      const PlannedFault fault = *plan.next();
+      if (fault.spec.scale == "servers") {
+        servers.push_back(fault.size);
+        continue;
+      }
+      EXPECT_NE(fault.size, workers) << "seed " << seed << ", fault " << fault.number;
+      workers = fault.size;
+    }
+    EXPECT_EQ(std::vector<uint32_t>(servers.begin(), servers.begin() + 4),
+              (std::vector<uint32_t>{4, 3, 2, 4}));
+  }
+  DrillPlanOptions one;
+  one.specs = {parse_scale("workers=2..2").value()};
+  one.workers = 2;
+  EXPECT_EQ(DrillPlan(one).next()->size, 2U) << "there is no other";
+}
+
 TEST(DrillPlan, EndsAfterItsTimesOrItsTime) {
   DrillPlanOptions options = three_kinds();
   options.jitter = 0;

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <regex>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -375,6 +377,12 @@ TEST(JobFailover, BothReplicasLostComeBackFromACheckpointAndTheRestIsTrainedAgai
   world.expect_exactly_once();
   EXPECT_GT(world.trained(), world.all_batches());
   EXPECT_NE(world.said.find("computed anew"), std::string::npos) << world.said;
+  // It was made every second, and 0.3 s ago at least.
+  std::smatch found;
+  const std::regex age("have no replica left: .* from .*, ([0-9.]+) s old");
+  ASSERT_TRUE(std::regex_search(world.said, found, age)) << world.said;
+  EXPECT_GE(std::stod(found[1]), 0.3) << world.said;
+  EXPECT_LE(std::stod(found[1]), 3.0) << world.said;
 }
 
 TEST(JobFailover, OneReplicaOnlyIsRestoredElsewhereAndNothingElseIsTouched) {

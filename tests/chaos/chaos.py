@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import scenarios
+from figures import Figure
 from jobs import Runner
+from network import SkippedError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,15 +35,18 @@ ROOT = Path(__file__).resolve().parents[2]
 class Outcome:
     name: str
     promise: str
-    figures: list[scenarios.Figure] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
     line: str = ""
     failure: str = ""
+    skipped: str = ""  # why
     seconds: float = 0.0
 
     @property
     def state(self) -> str:
         if self.failure:
             return "FAILED"
+        if self.skipped:
+            return "skipped"
         return "missed" if any(f.met is False for f in self.figures) else "met"
 
 
@@ -54,6 +59,8 @@ def run_one(scenario: scenarios.Scenario, runner: Runner, count: int) -> Outcome
         wrong = [f"{f.name} is {f.shown()}, must be {f.target}"
                  for f in result.figures if f.must and f.met is False]
         outcome.failure = "; ".join(wrong)
+    except SkippedError as error:
+        outcome.skipped = str(error)
     except scenarios.FailedError as error:
         outcome.failure = str(error)
     outcome.seconds = time.monotonic() - begin
@@ -62,8 +69,8 @@ def run_one(scenario: scenarios.Scenario, runner: Runner, count: int) -> Outcome
 
 def as_json(outcome: Outcome, count: int) -> dict[str, Any]:
     return {"name": outcome.name, "promise": outcome.promise, "state": outcome.state,
-            "failure": outcome.failure, "count": count, "seconds": round(outcome.seconds, 1),
-            "line": outcome.line,
+            "failure": outcome.failure, "skipped": outcome.skipped, "count": count,
+            "seconds": round(outcome.seconds, 1), "line": outcome.line,
             "figures": [{"name": f.name, "shown": f.shown(), "value": f.value,
                          "target": f.target, "met": f.met} for f in outcome.figures]}
 
@@ -80,6 +87,8 @@ def table(results: list[dict[str, Any]]) -> str:
         if one["failure"]:
             text = one["failure"].splitlines()[0][:200].replace("|", "/")
             lines.append(f"| {name} | | {text} | | FAILED |")
+        if one.get("skipped"):
+            lines.append(f"| {name} | | not run: {one['skipped']} | | skipped |")
         for figure in one["figures"]:
             mark = {True: "met", False: "missed", None: "not judged"}[figure["met"]]
             cells = [name, figure["name"], figure["shown"], figure["target"], mark]
@@ -90,11 +99,12 @@ def table(results: list[dict[str, Any]]) -> str:
 
 
 def write_results(folder: Path, new: list[dict[str, Any]]) -> None:
-    """What was not run this time stays as it was."""
+    """What was not run this time stays as it was, also what could not be run."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "chaos.json"
     known = {one["name"]: one for one in json.loads(path.read_text())} if path.exists() else {}
-    known.update({one["name"]: one for one in new})
+    known.update({one["name"]: one for one in new
+                  if not one.get("skipped") or one["name"] not in known})
     results = [known[s.name] for s in scenarios.ALL if s.name in known]
     path.write_text(json.dumps(results, indent=1) + "\n")
     (folder / "chaos.md").write_text(table(results))
@@ -141,8 +151,9 @@ def main() -> int:
             outcome = run_one(scenario, runner, count)
             for figure in outcome.figures:
                 print(f"   {figure.name}: {figure.shown()} (target {figure.target})")
+            why = outcome.failure or outcome.skipped
             print(f"   {outcome.line}\n   {outcome.state} in {outcome.seconds:.0f} s"
-                  f"{': ' + outcome.failure if outcome.failure else ''}", flush=True)
+                  f"{': ' + why if why else ''}", flush=True)
             outcomes.append(outcome)
             if arguments.results:
                 write_results(arguments.results, [as_json(outcome, count)])

@@ -2,14 +2,15 @@
 
 Models: `counting` (one key per example, so that each lost or doubled example is seen;
 `counting_long` with longer epochs), `ctr_dnn` (the example as it is), `ctr` (a small CTR-DNN) and
-`lr` (whose AUC hardly differs between runs). An undisturbed run of each shape
-is made once and kept.
+`lr` (whose AUC hardly differs between runs); the last two also with little data. An undisturbed run
+of each shape is made once and kept.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
@@ -17,16 +18,38 @@ from pathlib import Path
 from typing import Any
 
 DEADLINE_S = 4 * 3600
-EXAMPLES = {"counting": 20_000, "counting_long": 1_000_000, "ctr_dnn": 1_000_000,
-            "ctr": 1_000_000, "lr": 1_000_000}
-TEST_EXAMPLES = 100_000
 TRIAL_S = 3.0
-LONGER = (1.2, 4.0, 12.0)  # a drilled job is so much longer than the faults need
-LONGER_IF_SHORT = (1.0, 3.0, 10.0)
+LONGER, LONGER_IF_SHORT = 1.2, 1.0  # a drilled job is so much longer than the faults need
+TRIES = 3  # and longer still if it ended before all were made
+AGE = re.compile(r"have no replica left: .*, ([0-9.]+) s old")
 
 
 class JobError(Exception):
     """A job that did not do what the scenario needs."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """An example job, on so many examples of our own, with these --set."""
+
+    example: str
+    examples: int = 1_000_000
+    tested: int = 100_000  # examples; 0: not tested
+    sets: tuple[str, ...] = ()
+
+
+COUNTING = ("data.batch=10", "shards=16")
+SMALL = ("data.batch=100", "shards=8")
+NARROW = ("model.layers.fc1.units=64", "model.layers.fc2.units=32", "model.layers.fc3.units=16")
+MODELS = {
+    "counting": Model("counting", 20_000, 0, COUNTING),
+    "counting_long": Model("counting", tested=0, sets=COUNTING),
+    "ctr_dnn": Model("ctr_dnn"),
+    "ctr": Model("ctr_dnn", sets=SMALL + NARROW),
+    "lr": Model("lr", sets=SMALL),
+    "ctr_short": Model("ctr_dnn", 30_000, 10_000, SMALL + NARROW),
+    "lr_short": Model("lr", 30_000, 10_000, SMALL),
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +63,7 @@ class Job:
     sets: tuple[str, ...] = ()
     checkpoint_s: float = 0.0
     fixed_epochs: int = 0  # else as many as the seconds need
+    compared: bool = True  # with an undisturbed run of the same shape
 
     @property
     def counts(self) -> bool:
@@ -58,7 +82,8 @@ class Result:
     baseline: dict[str, Any]
     output: str = ""
     content: dict[str, Any] = field(default_factory=dict)  # of the model it should have; or empty
-    rolled_back: bool = False  # shards were loaded from a checkpoint
+    ages: tuple[float, ...] = ()  # seconds, of the checkpoints that lost shards were loaded from
+    rolled_back: bool = False  # some were
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -66,6 +91,11 @@ class Result:
         if not isinstance(found, dict):
             raise JobError(f"the job left no summary: {self.drill['line']}")
         return found
+
+    @property
+    def repaired(self) -> bool:
+        faults = self.drill["faults"]
+        return bool(faults) and faults[-1]["recovered_s"] is not None
 
     def times(self, label: str, column: str) -> dict[str, float]:
         """Seconds; what was never seen of faults that were made took for ever."""
@@ -86,6 +116,10 @@ class Runner:
     rates: dict[str, float] = field(default_factory=dict)
     baselines: dict[str, dict[str, Any]] = field(default_factory=dict)
 
+    @property
+    def short(self) -> bool:
+        return self.baseline_s <= 0
+
     def call(self, *words: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run([str(self.flux), *words], cwd=self.scratch, capture_output=True,
                               text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE_S)
@@ -103,21 +137,14 @@ class Runner:
 
     def words(self, job: Job, output: str, epochs: int) -> list[str]:
         """Job file and --set flags."""
-        train = self.data(f"train-{EXAMPLES[job.model]}", EXAMPLES[job.model], 1)
+        model = MODELS[job.model]
+        train = self.data(f"train-{model.examples}", model.examples, 1)
         fields = [f"data.train={train}", f"output={output}", f"epochs={epochs}",
-                  f"mode={self.mode}", f"checkpoint.every_s={job.checkpoint_s}", *job.sets]
-        if job.counts:
-            name = "counting"
-            fields += ["data.batch=10", "shards=16"]
-        else:
-            name = {"ctr": "ctr_dnn"}.get(job.model, job.model)
-            fields += [f"data.test={self.data('test', TEST_EXAMPLES, 2)}"]
-        if job.model in ("ctr", "lr"):
-            fields += ["data.batch=100", "shards=8"]
-        if job.model == "ctr":
-            fields += ["model.layers.fc1.units=64", "model.layers.fc2.units=32",
-                       "model.layers.fc3.units=16"]
-        words = [str(self.source / "examples" / name / "job.yaml")]
+                  f"mode={self.mode}", f"checkpoint.every_s={job.checkpoint_s}", *job.sets,
+                  *model.sets]
+        if model.tested:
+            fields += [f"data.test={self.data(f'test-{model.tested}', model.tested, 2)}"]
+        words = [str(self.source / "examples" / model.example / "job.yaml")]
         for one in fields:
             words += ["--set", one]
         return words
@@ -135,10 +162,10 @@ class Runner:
             output = f"trial-{key}"
             self.call("run", *self.words(job, output, count), *self.shape(job), "--fresh")
             trial = self.summary(output)
-            if trial["train_s"] >= (TRIAL_S if self.baseline_s > 0 else 1.0) or count > 1000:
+            if trial["train_s"] >= (1.0 if self.short else TRIAL_S) or count > 1000:
                 self.rates[key] = trial["examples_per_s"]
             count = round(count * max(2.0, 1.5 * TRIAL_S / max(trial["train_s"], 0.1)))
-        return max(1, round(self.rates[key] * seconds / EXAMPLES[job.model]))
+        return max(1, round(self.rates[key] * seconds / MODELS[job.model].examples))
 
     def summary(self, output: str) -> dict[str, Any]:
         loaded = json.loads((self.scratch / output / "summary.json").read_text())
@@ -151,7 +178,8 @@ class Runner:
 
         One run of each `again` is made and kept.
         """
-        count = epochs or self.epochs(job, min(job.seconds, self.baseline_s))
+        longest = job.seconds if self.short else self.baseline_s
+        count = epochs or self.epochs(job, min(job.seconds, longest))
         output = f"base-{job.key}-{self.mode}-{count}-{again}"
         if output not in self.baselines:
             self.call("run", *self.words(job, output, count), *self.shape(job), "--fresh")
@@ -161,20 +189,24 @@ class Runner:
     def drill(self, job: Job, *faults: str) -> Result:
         """The same job under faults; again and longer if it ended before all were made.
 
-        For AUC the undisturbed run has to be as long; for the speed a minute of it will do.
+        For AUC the undisturbed run has to be as long; for the speed a minute of it will do, and in
+        a short run none. There the last fault must be seen to be repaired, too.
         """
         wanted = int(faults[faults.index("--times") + 1])
+        longer = LONGER_IF_SHORT if self.short else LONGER
         result = None
-        for longer in LONGER if self.baseline_s > 0 else LONGER_IF_SHORT:
+        for _ in range(TRIES):
             epochs = self.epochs(job, job.seconds * longer)
             base: dict[str, Any] = {}
             path = ""
-            if self.baseline_s > 0:
+            if job.compared and not (self.short and job.counts):
                 base, path = self.baseline(job, 0 if job.counts else epochs)
             result = self.one_drill(job, epochs, path, base, *faults)
             made = result.drill["faults_made"] + result.drill["faults_left_out"]
-            if made >= wanted or job.fixed_epochs:
+            repaired = not self.short or result.repaired
+            if (made >= wanted and repaired) or job.fixed_epochs:
                 break
+            longer *= max(2.0, min(10.0, 1.4 * wanted / max(made, 1)))
         assert result is not None
         return result
 
@@ -193,6 +225,7 @@ class Runner:
         loaded = json.loads(found.read_text())
         log = (self.scratch / f"{output}.log").read_text()
         return Result(loaded, base, output, self.right_content(job, epochs),
+                      tuple(float(age) for age in AGE.findall(log)),
                       "have no replica left" in log)
 
     def right_content(self, job: Job, epochs: int) -> dict[str, Any]:

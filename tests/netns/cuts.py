@@ -4,6 +4,8 @@ Pairs of all kinds of roles, both ways and one way. Every cut lasts a few second
 stands still in it, and how long after its end, is measured by asking the coordinator. That a shard
 never has two writers is seen at the end: every example counts exactly once, and no replica differed
 from its primary.
+
+`Cuts` is what came of it: tests/chaos/network.py judges it.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import itertools
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from spaces import HTTP_PORT, Cluster, address, namespaces, space
@@ -19,7 +22,8 @@ from spaces import HTTP_PORT, Cluster, address, namespaces, space
 HOSTS = ("coordinator", "server-0", "server-1", "server-2", "worker-0", "worker-1")
 NETWORK = 79
 CUT_S = 4.0
-CALM_S = 4.0
+SHORT_CUT_S = 1.5  # of few cuts, for `make test`
+FEW = 3
 HEALED_S = 2.0
 WAIT_S = 60.0
 PAIRS = (("worker-0", "server-0"), ("worker-1", "coordinator"), ("server-1", "coordinator"),
@@ -36,6 +40,18 @@ while True:
         print('away 0', flush=True)
     time.sleep(0.05)
 """
+
+
+@dataclass
+class Cuts:
+    """What came of them; times are seconds."""
+
+    healed: list[float] = field(default_factory=list)  # from the end of each until training goes on
+    stalls: list[float] = field(default_factory=list)  # the longest one in each
+    differed: list[str] = field(default_factory=list)  # servers whose replicas differed
+    examples: int = 0
+    lost: int = 0
+    doubled: int = 0
 
 
 class Progress:
@@ -77,7 +93,7 @@ class Progress:
         return time.monotonic() - begin
 
 
-def cut_off(flux: Path, folder: Path, examples: Path, switch: Path, times: int) -> None:
+def cut_off(flux: Path, folder: Path, examples: Path, switch: Path, times: int) -> Cuts:
     with namespaces(HOSTS):
         ports = [f"{space(host)}={address(NETWORK, HOSTS, host)}/24" for host in HOSTS]
         process = subprocess.Popen([str(switch), *ports], stdin=subprocess.PIPE,
@@ -87,7 +103,7 @@ def cut_off(flux: Path, folder: Path, examples: Path, switch: Path, times: int) 
             assert process.stdout is not None
             if process.stdout.readline() != "ready\n":
                 sys.exit("netns: the switch does not start")
-            drive(cluster, process, examples, times)
+            return drive(cluster, process, examples, times)
         finally:
             cluster.kill()
             process.kill()
@@ -100,36 +116,37 @@ def order(switch: subprocess.Popen[str], words: str) -> None:
     switch.stdin.flush()
 
 
-def drive(cluster: Cluster, switch: subprocess.Popen[str], examples: Path, times: int) -> None:
-    seconds = (CUT_S + CALM_S) * times
+def drive(cluster: Cluster, switch: subprocess.Popen[str], examples: Path, times: int) -> Cuts:
+    length = SHORT_CUT_S if times <= FEW else CUT_S
+    seconds = 2 * length * times
     cluster.begin([str(examples / "counting/job.yaml"), "--set", "data.train=train.tsv", "--set",
                    "data.batch=20", "--set", "shards=12", "--set", "replicas=2", "--set",
                    "checkpoint.every_s=5", "--set", f"epochs={max(4, round(seconds * 1.2))}"])
     progress = Progress()
+    found = Cuts()
     try:
         progress.wait_for_more(WAIT_S)
-        healed: list[float] = []
         plans = itertools.cycle((way, pair) for way in ("-", ">", "<") for pair in PAIRS)
         for _ in range(times):
             way, (a, b) = next(plans)
-            progress.watch(CALM_S)
+            progress.watch(length)
             if progress.state == "complete":
                 break
             for one, other in ((a, b), (b, a)):
                 if way == "-" or (way == ">") == (one == a):
                     order(switch, f"cut {HOSTS.index(one)} {HOSTS.index(other)}")
-            stood = progress.watch(CUT_S)
+            found.stalls.append(progress.watch(length))
             order(switch, "heal")
-            healed.append(progress.wait_for_more(WAIT_S))
-            print(f"netns: cut {a} {way} {b}: longest stall in it {stood:.2f} s, trains "
-                  f"{healed[-1]:.2f} s after it", flush=True)
+            found.healed.append(progress.wait_for_more(WAIT_S))
+            print(f"netns: cut {a} {way} {b}: longest stall in it {found.stalls[-1]:.2f} s, trains "
+                  f"{found.healed[-1]:.2f} s after it", flush=True)
         summary = cluster.end()
     finally:
         progress.process.kill()
         progress.process.wait()
-    told = [host for host in HOSTS if host.startswith("server") and "differs from its primary" in
-            (cluster.folder / f"{cluster.output}.{host}.log").read_text()]
-    if told:
-        sys.exit(f"netns: replicas differed on {', '.join(told)}")
-    print(f"netns: {len(healed)} cuts of {CUT_S:.0f} s: {summary['examples']} examples, exact; "
-          f"trains again after {max(healed):.2f} s at most (target {HEALED_S:.0f} s)")
+    found.examples, found.lost, found.doubled = (
+        summary[key] for key in ("examples", "lost", "doubled"))
+    found.differed = [
+        host for host in HOSTS if host.startswith("server") and "differs from its primary" in
+        (cluster.folder / f"{cluster.output}.{host}.log").read_text()]
+    return found

@@ -2,27 +2,30 @@
 """A job on five "hosts": coordinator, two servers, two workers, each in its own network namespace.
 
     tests/netns/netns.py --flux build/flux [--switch build/bin/netns_switch] [--examples N]
-                         [--cuts N]
+                         [--cuts N [--only-cuts] [--found FILE]]
 
 First over a bridge that lives in a namespace of its own, with TLS: the CTR-DNN example on a small
 data set. Then (with --switch) a small model over a switch in user space that delays every frame by
 10 ms and loses one in a hundred, and (with --cuts N) a replicated job whose network is cut N times
-between two hosts, both ways and one way: cuts.py. All must end complete, with every example counted
-once. Needs root and the right to make network namespaces; without them it says so and exits with
-77. Whatever it makes (namespaces, processes, a scratch folder) it removes again.
+between two hosts, both ways and one way: cuts.py; --found leaves what came of it as JSON. All must
+end complete, with every example counted once, and training go on within 2 s of the end of a cut.
+Needs root and the right to make network namespaces; without them it says so and exits with 77.
+Whatever it makes (namespaces, processes, a scratch folder) it removes again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
-from cuts import cut_off
+from cuts import HEALED_S, Cuts, cut_off
 from spaces import Cluster, address, ip, namespaces, space
 
 SKIPPED = 77
@@ -77,10 +80,24 @@ def over_switch(flux: Path, folder: Path, examples: Path, switch: Path) -> None:
             process.wait()
 
 
-def allowed() -> str:
+def judge(found: Cuts) -> int:
+    """Whether a writer too many was seen, or a cut was felt for too long after its end."""
+    slowest = max(found.healed, default=0.0)
+    print(f"netns: {len(found.healed)} cuts: {found.examples} examples, exact; trains again after "
+          f"{slowest:.2f} s at most (target {HEALED_S:.0f} s)")
+    if found.differed:
+        sys.exit(f"netns: replicas differed on {', '.join(found.differed)}")
+    if slowest > HEALED_S:
+        print(f"netns: FAILED: training went on only {slowest:.2f} s after the end of a cut")
+    return 1 if slowest > HEALED_S else 0
+
+
+def allowed(switch: bool) -> str:
     """Why this cannot be run here, or ''."""
     if os.geteuid() != 0:
         return "not root"
+    if switch and not Path("/dev/net/tun").exists():
+        return "no /dev/net/tun for the switch"
     try:
         with namespaces(("try",)):
             return ""
@@ -94,9 +111,11 @@ def main() -> int:
     parser.add_argument("--switch", type=Path)
     parser.add_argument("--examples", type=int, default=20000)
     parser.add_argument("--cuts", type=int, default=0)
+    parser.add_argument("--only-cuts", action="store_true")
+    parser.add_argument("--found", type=Path)
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("netns: asked to end"))
-    if reason := allowed():
+    if reason := allowed(switch=options.only_cuts):
         print(f"netns: skipped: {reason}")
         return SKIPPED
     flux = options.flux.resolve()
@@ -108,16 +127,22 @@ def main() -> int:
                             str(seed), "--out", f"{name}.tsv"], cwd=folder, check=True)
         subprocess.run([str(flux), "certs", "--out", "certs", "--job", "netns"], cwd=folder,
                        check=True)
-        over_bridge(flux, folder, examples)
+        if not options.only_cuts:
+            over_bridge(flux, folder, examples)
         if options.switch is None:
             return 0
-        if not Path("/dev/net/tun").exists():
-            print("netns: skipped: no /dev/net/tun for the switch")
+        if reason := allowed(switch=True):
+            print(f"netns: skipped: {reason}")
             return SKIPPED
-        over_switch(flux, folder, examples, options.switch.resolve())
-        if options.cuts:
-            cut_off(flux, folder, examples, options.switch.resolve(), options.cuts)
-    return 0
+        if not options.only_cuts:
+            over_switch(flux, folder, examples, options.switch.resolve())
+        if not options.cuts:
+            return 0
+        found = cut_off(flux, folder, examples, options.switch.resolve(), options.cuts)
+        if options.found:
+            options.found.write_text(json.dumps(asdict(found)))
+            return 0  # whoever reads it judges
+        return judge(found)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 PREFIX = f"flux{os.getpid()}-"
 DEADLINE_S = 300
@@ -74,7 +75,7 @@ class Cluster:
             words += ["--listen", listen[host]] if role == "server" else ["--threads", "1"]
             self.start(host, *words)
 
-    def end(self) -> dict[str, object]:
+    def end(self) -> dict[str, Any]:
         """Waits for all; the job must be complete and exact."""
         code = self.processes["coordinator"].wait(DEADLINE_S)
         text = (self.folder / f"{self.output}.coordinator.log").read_text()

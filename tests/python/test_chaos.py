@@ -12,7 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests/chaos")]
 
 import chaos  # noqa: E402
+import figures  # noqa: E402
 import jobs  # noqa: E402
+import network  # noqa: E402
 import scenarios  # noqa: E402
 from harness import counting  # noqa: E402
 
@@ -28,7 +30,7 @@ def result(**changes: Any) -> jobs.Result:
 
 class Figures(unittest.TestCase):
     def broken(self, **changes: Any) -> list[str]:
-        return [f.name for f in scenarios.exact(result(**changes), 3) if f.must and not f.met]
+        return [f.name for f in figures.exact(result(**changes), 3) if f.must and not f.met]
 
     def test_exact(self) -> None:
         self.assertEqual(self.broken(), [])
@@ -38,25 +40,25 @@ class Figures(unittest.TestCase):
         self.assertEqual(self.broken(state="stopped"), ["complete"])
 
     def test_times_of_a_label_that_never_came(self) -> None:
-        self.assertEqual(scenarios.recovered(result(), "kill worker", "kill server")["p99"], 0.9)
-        self.assertEqual(scenarios.recovered(result(), "kill server")["max"], 0)
+        self.assertEqual(figures.recovered(result(), "kill worker", "kill server")["p99"], 0.9)
+        self.assertEqual(figures.recovered(result(), "kill server")["max"], 0)
 
     def test_faults_that_nobody_saw_recover(self) -> None:
         one = result()
         unseen = {"count": 0, "p50": None, "p99": None, "max": None}
         one.drill["recovery"]["kill all"] = {"recovered": unseen}
-        self.assertFalse(scenarios.at_most("", scenarios.recovered(one, "kill all")["max"], 10.0)
+        self.assertFalse(figures.at_most("", figures.recovered(one, "kill all")["max"], 10.0)
                          .met)
 
     def test_speed_against_the_rest_of_the_run(self) -> None:
-        def figure(rest: int, end: int) -> scenarios.Figure:
+        def figure(rest: int, end: int) -> figures.Figure:
             """100 examples a second until 45 s, while faults come; then `rest` until the end."""
             one = result()
             one.drill["sample_columns"] = ["t", "applied"]
             one.drill["samples"] = [[float(t), 100 * min(t, 45) + rest * max(0, t - 45)]
                                     for t in range(end + 1)]
             one.drill["faults"] = [{"t": 10.0}, {"t": 40.0}]
-            return scenarios.against_rest(one, 0.95)
+            return figures.against_rest(one, 0.95)
 
         self.assertTrue(figure(rest=104, end=100).met)
         self.assertFalse(figure(rest=120, end=100).met)
@@ -66,17 +68,17 @@ class Figures(unittest.TestCase):
     def test_content_is_compared_unless_shards_went_back(self) -> None:
         one = result(model_hash="a", rows=7)
         one.content = {"model_hash": "b", "rows": 7}
-        self.assertEqual([f.met for f in scenarios.same_content(one)], [True, False])
+        self.assertEqual([f.met for f in figures.same_content(one)], [True, False])
         one.rolled_back = True
-        self.assertEqual([f.met for f in scenarios.same_content(one)], [True, None])
+        self.assertEqual([f.met for f in figures.same_content(one)], [True, None])
         one.content = {"model_hash": "a", "rows": 7}
-        self.assertEqual([f.met for f in scenarios.same_content(one)], [True, True])
+        self.assertEqual([f.met for f in figures.same_content(one)], [True, True])
 
     def test_means_are_judged_if_runs_are_alike(self) -> None:
         calm = [0.75, 0.7501, 0.7499, 0.75, 0.75]
 
         def met(other: list[float]) -> bool | None:
-            return scenarios.distance_of_means("sync", calm[:len(other)], other)[0].met
+            return figures.distance_of_means("sync", calm[:len(other)], other)[0].met
 
         self.assertTrue(met(calm))
         self.assertFalse(met([x - 0.001 for x in calm]))
@@ -85,21 +87,21 @@ class Figures(unittest.TestCase):
 
     def test_goodput_above_all_measure_is_not_judged(self) -> None:
         one = result()
-        self.assertTrue(scenarios.goodput(one, 0.9).met)
+        self.assertTrue(figures.goodput(one, 0.9).met)
         one.drill["goodput"] = 2.56
-        self.assertIsNone(scenarios.goodput(one, 0.9).met)
+        self.assertIsNone(figures.goodput(one, 0.9).met)
         one.drill["goodput"] = 0.5
-        self.assertFalse(scenarios.goodput(one, 0.9).met)
+        self.assertFalse(figures.goodput(one, 0.9).met)
 
     def test_a_job_without_a_summary_fails(self) -> None:
         one = result()
         one.drill["summary"] = None
         with self.assertRaises(jobs.JobError):
-            scenarios.exact(one, 3)
+            figures.exact(one, 3)
 
     def test_states_and_table(self) -> None:
-        good = chaos.Outcome("a", "p", [scenarios.at_most("t", 0.5, 1)], "line")
-        late = chaos.Outcome("b", "p", [scenarios.at_most("t", 2, 1)])
+        good = chaos.Outcome("a", "p", [figures.at_most("t", 0.5, 1)], "line")
+        late = chaos.Outcome("b", "p", [figures.at_most("t", 2, 1)])
         bad = chaos.Outcome("c", "p", failure="it | hung\nlong story")
         self.assertEqual([o.state for o in (good, late, bad)], ["met", "missed", "FAILED"])
         text = chaos.table([chaos.as_json(o, 7) for o in (good, late, bad)])
@@ -107,8 +109,8 @@ class Figures(unittest.TestCase):
         self.assertIn("| c x7 | | it / hung | | FAILED |", text)
 
     def test_results_of_scenarios_that_were_not_run_stay(self) -> None:
-        first = chaos.Outcome("worker", "p", [scenarios.at_most("t", 0.5, 1)], "old")
-        other = chaos.Outcome("all", "p", [scenarios.at_most("t", 0.5, 1)], "kept")
+        first = chaos.Outcome("worker", "p", [figures.at_most("t", 0.5, 1)], "old")
+        other = chaos.Outcome("all", "p", [figures.at_most("t", 0.5, 1)], "kept")
         with tempfile.TemporaryDirectory() as folder:
             chaos.write_results(Path(folder), [chaos.as_json(o, 7) for o in (first, other)])
             first.line = "new"
@@ -117,6 +119,58 @@ class Figures(unittest.TestCase):
         self.assertIn("- worker: new", text)
         self.assertIn("- all: kept", text)
         self.assertNotIn("old", text)
+
+    def test_short_runs_have_wide_bounds_that_must_hold(self) -> None:
+        none = Path()
+        full, short = (jobs.Runner(none, none, none, 1, "async", s) for s in (60.0, 0.0))
+        late = figures.in_time(full, "t", 3.0, 2.0)
+        self.assertEqual((late.met, late.must), (False, False))
+        self.assertTrue(figures.in_time(short, "t", 3.0, 2.0).met)
+        far_too_late = figures.in_time(short, "t", float("inf"), 2.0)
+        self.assertEqual((far_too_late.met, far_too_late.must), (False, True))
+        slow = figures.share_of_speed(short, "s", 0.3, 0.99)
+        self.assertEqual((slow.met, slow.must), (False, True))
+        self.assertFalse(figures.share_of_speed(full, "s", 0.9, 0.99).met)
+        (apart,) = figures.distance_of_means("sync", [0.75], [0.7], short=True)
+        self.assertEqual((apart.met, apart.must), (False, True))
+
+    def test_changes_are_counted(self) -> None:
+        one = result()
+        one.drill["faults"] = [{"kind": f"scale {what}", "what": f"scale to {size} {what}"}
+                               for what, size in (("workers", 4), ("workers", 5), ("servers", 3),
+                                                  ("workers", 5), ("workers", 1))]
+        self.assertEqual(figures.changes_of(one, "workers", 4), 2)
+        self.assertEqual(figures.changes_of(one, "servers", 2), 1)
+
+    def test_age_of_what_a_shard_went_back_to(self) -> None:
+        log = ("flux: 8 shard(s) have no replica left: server-1 loads them from out/checkpoints/"
+               "000003, 4.3 s old\n3 shard(s) have no replica left: server-0 loads them from "
+               "nothing: there is no checkpoint yet, they begin anew\n")
+        self.assertEqual(jobs.AGE.findall(log), ["4.3"])
+
+    def test_cut_networks(self) -> None:
+        runner = jobs.Runner(Path(), Path(), Path(), 1, "async")
+        found = {"healed": [0.2, 2.5], "differed": [], "lost": 0, "doubled": 0}
+        self.assertEqual([f.name for f in network.judged(runner, found, 2) if not f.met],
+                         ["healed, max s after"])
+        found["differed"] = ["server-1"]
+        self.assertEqual([f.name for f in network.judged(runner, found, 2) if f.must and not f.met],
+                         ["signs of two writers"])
+
+    def test_what_cannot_be_run_is_said_and_forgets_nothing(self) -> None:
+        known = chaos.Outcome("netns", "p", [figures.at_most("t", 0.5, 1)], "old")
+        skipped = chaos.Outcome("netns", "p", skipped="not root")
+        self.assertEqual(skipped.state, "skipped")
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "chaos.md"
+            chaos.write_results(Path(folder), [chaos.as_json(skipped, 2)])
+            self.assertIn("| netns x2 | | not run: not root | | skipped |", page.read_text())
+            chaos.write_results(Path(folder), [chaos.as_json(known, 18)])
+            chaos.write_results(Path(folder), [chaos.as_json(skipped, 2)])
+            self.assertIn("| netns x18 | t | 0.500 | <= 1 | met |", page.read_text())
+
+    def test_all_but_one_have_a_short_form(self) -> None:
+        self.assertEqual([s.name for s in scenarios.ALL if s.short is None], ["quality_dnn"])
 
     def test_every_scenario_has_a_name_of_its_own(self) -> None:
         names = [s.name for s in scenarios.ALL]
