@@ -22,6 +22,7 @@
 #include "flux/api/job_port.h"
 #include "flux/api/saved_shard.h"
 #include "flux/base/status.h"
+#include "flux/cluster/shard_loads.h"
 #include "flux/protocol/shard_replica.h"
 
 namespace flux {
@@ -209,6 +210,9 @@ struct ServerReport {
   uint64_t boot = 0;
   std::vector<ServerId> suspects;  // backups that have not answered its forwards for a while
   uint64_t rss_bytes = 0;
+  bool tells_work = false;  // `work` is what it did; else it is not told this time
+  // Totals, so that a lost report costs nothing; sorted by shard, those of 0 left out.
+  std::vector<ShardWork> work = {};
 };
 
 class ServerRegistry {

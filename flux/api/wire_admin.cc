@@ -320,15 +320,30 @@ std::string encode_message(const ServerReport& m) {
   out.set_boot(m.boot);
   out.mutable_suspects()->Assign(m.suspects.begin(), m.suspects.end());
   out.set_rss_bytes(m.rss_bytes);
+  out.set_tells_work(m.tells_work);
+  for (const ShardWork& work : m.work) {
+    out.add_work_shards(work.shard);
+    out.add_work_keys(work.keys);
+  }
   return out.SerializeAsString();
 }
 Status decode_message(std::string_view bytes, ServerReport* m) {
   wire::ServerReport in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "server_report", &in));
-  *m = {in.server(), in.boot(), {in.suspects().begin(), in.suspects().end()}, in.rss_bytes()};
+  *m = {in.server(),    in.boot(),       {in.suspects().begin(), in.suspects().end()},
+        in.rss_bytes(), in.tells_work(), {}};
   for (const ServerId suspect : m->suspects)
     if (suspect >= kWireServersMax)
       return invalid("server_report: suspect {}, ids are below {}", suspect, kWireServersMax);
+  if (in.work_shards_size() != in.work_keys_size())
+    return invalid("server_report: work of {} shards, {} numbers of keys", in.work_shards_size(),
+                   in.work_keys_size());
+  for (int i = 0; i < in.work_shards_size(); ++i) {
+    m->work.push_back({in.work_shards(i), in.work_keys(i)});
+    if (i > 0 && in.work_shards(i) <= in.work_shards(i - 1))
+      return invalid("server_report: work of shard {} after that of shard {}", in.work_shards(i),
+                     in.work_shards(i - 1));
+  }
   return Status::ok();
 }
 

@@ -180,11 +180,14 @@ TEST(WireMessage, JoiningACoordinator) {
   const ServerJoinReply welcome = round_trip(ServerJoinReply{2, 100});
   EXPECT_EQ(welcome.server, 2U);
   EXPECT_EQ(welcome.report_every_ms, 100U);
-  const ServerReport report = round_trip(ServerReport{2, 7, {0, 9}, 12345});
+  const ServerReport report =
+      round_trip(ServerReport{2, 7, {0, 9}, 12345, true, {{3, 40}, {5, 1ULL << 50}}});
   EXPECT_EQ(report.server, 2U);
   EXPECT_EQ(report.boot, 7U);
   EXPECT_EQ(report.suspects, (std::vector<ServerId>{0, 9}));
   EXPECT_EQ(report.rss_bytes, 12345U);
+  EXPECT_TRUE(report.tells_work);
+  EXPECT_EQ(report.work, (std::vector<ShardWork>{{3, 40}, {5, 1ULL << 50}}));
   EXPECT_TRUE(round_trip(ServerReportReply{true}).over);
 }
 
@@ -313,6 +316,8 @@ TEST(WireMessage, ValuesThatNobodySends) {
   lease.kind = static_cast<LeaseAnswer::Kind>(4);
   expect_refused(lease, Code::kInvalid, "kind 4");
   expect_refused(ServerReport{1, 1, {1U << 20}, 0}, Code::kInvalid, "suspect 1048576");
+  expect_refused(ServerReport{1, 1, {}, 0, true, {{4, 1}, {4, 2}}}, Code::kInvalid,
+                 "work of shard 4 after that of shard 4");
   JoinRequest held{"w", 1, 1, "", 0, {}, 1, {}};
   held.held.resize((1 << 14) + 1);
   expect_refused(held, Code::kInvalid, "holds 16385 blocks");

@@ -21,7 +21,8 @@ namespace flux {
 
 struct Decision {
   // "open_pass", "verdict", "tested", "look", "stop", "end"; of members "server", "server_gone",
-  // "worker", "worker_gone", "drain" (of a server), "move" (shard `id` to server `member`); "lr";
+  // "worker", "worker_gone", "drain" (of a server), "move" (shard `id` to server `member`;
+  // `why` says "load" unless an operator asked for it); "lr";
   // "term": a coordinator began
   std::string kind;
   uint64_t term = 0;

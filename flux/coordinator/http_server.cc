@@ -239,7 +239,7 @@ class Implementation final : public HttpServer {
     });
     server_->Post("/stop",
                   [this](const Request& request, Response& response) { stop(request, response); });
-    for (const char* path : {"/drain", "/scale", "/move"})
+    for (const char* path : {"/drain", "/scale", "/move", "/rebalance"})
       server_->Post(
           path, [this](const Request& request, Response& response) { operate(request, response); });
   }
@@ -256,10 +256,11 @@ class Implementation final : public HttpServer {
 
   void operate(const httplib::Request& request, httplib::Response& response) {
     if (!may_change(request, response)) return;
-    const Status status = run_operator_request(request.path, request.body, hooks_.operators);
-    if (!status.is_ok()) return refuse(response, http_status_of(status), status.message());
-    response.status = http_status_of(status);
-    response.set_content("{\"accepted\": true}\n", "application/json");
+    const auto done = run_operator_request(request.path, request.body, hooks_.operators);
+    const int code = http_status_of(done.status());
+    if (!done.is_ok()) return refuse(response, code, done.status().message());
+    response.status = code;
+    response.set_content(operator_answer(done.value()), "application/json");
   }
 
   void stop(const httplib::Request& request, httplib::Response& response) {

@@ -5,7 +5,7 @@
 //   GET  /metrics   Prometheus text                         readers
 //   GET  /logs      the coordinator's latest lines          readers
 //   POST /stop      ends the job with a checkpoint          the admin token
-//   POST /drain /scale /move    operator_request.h          the admin token
+//   POST /drain /scale /move /rebalance  operator_request.h  the admin token
 //
 // Readers: on an address of this host everybody; beyond it whoever shows the token or a
 // certificate of the job's own authority. A page in somebody's browser is no reader: requests

@@ -54,6 +54,7 @@ void JobMaster::State::tick() {
   check_servers();
   check_asks();
   pump_places();
+  watch_loads();
   recount_if();
   log_lr();
   for (const Member& member : workers_members_.expire(now()))
@@ -132,6 +133,9 @@ Status JobMaster::scale(int64_t workers, int64_t servers) {
 }
 Status JobMaster::move(ShardId shard, const std::string& server) {
   return state_->move_shard(shard, server);
+}
+Result<std::string> JobMaster::rebalance(bool dry_run) {
+  return state_->rebalance(dry_run);
 }
 
 }  // namespace flux

@@ -23,6 +23,7 @@
 #include "flux/base/executor.h"
 #include "flux/base/offload.h"
 #include "flux/checkpoint/manifest.h"
+#include "flux/cluster/rebalance.h"
 #include "flux/coordinator/job_plan.h"
 #include "flux/coordinator/job_status.h"
 #include "flux/election/election.h"
@@ -54,6 +55,7 @@ struct JobMasterOptions {
   TimeNs join_hold_ns = 500 * kMillisecond;  // and a join that comes too early
   TimeNs drain_deadline_ns = 30 * kSecond;   // workers to leave after a stop
   bool announce_members = true;              // say who joins
+  RebalanceOptions rebalance = {};
   // As a supervisor keeps them, or as operators said to a coordinator before this one
   // (JobEvents::wanted); -1: whoever comes.
   int64_t wanted_workers = -1, wanted_servers = -1;
@@ -143,6 +145,9 @@ class JobMaster final : public JobPort, public ServerRegistry {
   // How many there are to be; -1: no change. Those too many are drained, highest names first.
   Status scale(int64_t workers, int64_t servers);
   Status move(ShardId shard, const std::string& server);
+  // Moves one shard away from the server with the most load, if that betters anything, now; says
+  // what moves, or why nothing does. `dry_run`: only says it. kUnavailable: ask again later.
+  Result<std::string> rebalance(bool dry_run);
 
   // JobPort
   void join(JoinRequest request, std::function<void(Result<JoinReply>)> done) override;

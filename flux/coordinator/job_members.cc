@@ -116,13 +116,14 @@ void JobMaster::State::adopt_leases(WorkerId id, const JoinRequest& request) {
 }
 
 void JobMaster::State::log_member(const char* kind, const std::string& name, uint64_t boot,
-                                  uint64_t id) {
+                                  uint64_t id, const char* why) {
   Decision decision;
   decision.kind = kind;
   decision.term = term_;
   decision.member = name;
   decision.boot = boot;
   decision.id = id;
+  decision.why = why;
   log_decision(decision);
 }
 

@@ -98,8 +98,12 @@ void JobMaster::State::folder_opened(Result<std::shared_ptr<Opened>> opened) {
   places.replicas = plan_.replicas;
   places_.emplace(plan_.all_shards, term_, places);
   for (const Decision& d : decisions_)
-    if (d.kind == "move" && d.id < plan_.all_shards)
+    if (d.kind == "move" && d.id < plan_.all_shards) {
       places_->pin(static_cast<ShardId>(d.id), d.member);
+      if (d.why != kMovedForLoad) fixed_shards_.insert(static_cast<ShardId>(d.id));
+    }
+  loads_.emplace(plan_.all_shards);
+  rebalancer_.emplace(options_.rebalance);
   restored_ = std::move(found.manifest);
   newest_ = restored_;
   if (restored_) {

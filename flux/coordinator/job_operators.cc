@@ -155,6 +155,7 @@ Status JobMaster::State::move_shard(ShardId shard, const std::string& server) {
     if (servers_[id].gone || servers_[id].info.name != server) continue;
     if (servers_[id].draining) return invalid("{} is being drained", server);
     places_->pin(shard, server);
+    fixed_shards_.insert(shard);
     log_member("move", server, 0, shard);
     say(fmt::format("shard {} is to be on {}", shard, server));
     pump_places();

@@ -27,6 +27,7 @@ struct JobPlan {
   uint32_t sparse_shards = 0;
   uint32_t all_shards = 0;          // dense ones included
   uint32_t replicas = 1;            // of each shard, 1 or 2
+  bool rebalance = true;            // shards move away from hot servers by themselves
   std::vector<std::string> passes;  // names
   Schedule schedule;
   std::vector<std::string> phases;  // names of the schedule's; may be empty

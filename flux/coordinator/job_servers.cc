@@ -173,6 +173,7 @@ void JobMaster::State::report_server(const ServerReport& report,
   if (member != nullptr) servers_members_.renew(member->id, now());
   entry.seen = now();
   entry.rss_bytes = report.rss_bytes;
+  if (report.tells_work && loads_) loads_->reported(id, report.work, now());
   if (places_on_ && !report.suspects.empty()) {
     for (const ServerId suspect : report.suspects) places_->suspected(id, suspect, now());
     pump_places();
@@ -192,6 +193,7 @@ void JobMaster::State::lose_server(ServerId id, const std::string& why) {
   ServerEntry& entry = servers_[id];
   if (entry.gone || phase_ == Phase::kEnded) return;
   entry.gone = true;
+  if (loads_) loads_->lost(id);
   const Member* member = servers_members_.find(entry.info.name);
   if (member != nullptr && member->boot == entry.info.boot) servers_members_.leave(member->id);
   const bool drained = entry.draining && places_on_ && places_->empty(id);

@@ -11,6 +11,7 @@
 //   job_ending.cc   evaluation, stopping, totals, the end
 //   job_stopping.cc stop conditions of the job file
 //   job_operators.cc drain, scale, move
+//   job_loads.cc    what workers ask of shards; moves away from hot servers
 //   job_status.cc   the snapshot for people
 // Private to coordinator/. Everything on one executor; callbacks hold a weak pointer, so that
 // nothing runs after the end.
@@ -28,6 +29,8 @@
 #include "flux/cluster/block_queue.h"
 #include "flux/cluster/lr_policy.h"
 #include "flux/cluster/membership.h"
+#include "flux/cluster/rebalance.h"
+#include "flux/cluster/shard_loads.h"
 #include "flux/cluster/shard_places.h"
 #include "flux/cluster/sync_rounds.h"
 #include "flux/coordinator/checkpointing.h"
@@ -79,6 +82,9 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   Status drain_node(const std::string& name);
   Status scale(int64_t workers, int64_t servers);
   Status move_shard(ShardId shard, const std::string& server);
+
+  // --- loads (job_loads.cc) ---
+  Result<std::string> rebalance(bool dry_run);
 
  private:
   enum class Phase : uint8_t {
@@ -187,7 +193,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void forget_slots(Worker* worker, const Status& why);
   void void_members(const std::vector<SyncRounds::Voided>& voided);
   void log_decision(const Decision& decision);
-  void log_member(const char* kind, const std::string& name, uint64_t boot, uint64_t id);
+  void log_member(const char* kind, const std::string& name, uint64_t boot, uint64_t id,
+                  const char* why = "");
 
   // servers
   void arrive(ServerJoin info, ServerDone done);
@@ -260,6 +267,15 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void look_again();
   void loaded_if();
   void loaded();
+
+  // loads
+  static constexpr const char* kMovedForLoad = "load";  // Decision::why of such a "move"
+  bool places_rest() const;
+  LoadedCluster loaded_cluster() const;
+  void watch_loads();
+  std::string told_move(const LoadMove& move, const char* verb) const;
+  void move_for_load(const LoadMove& move);
+  void status_of_loads(JobStatus* s) const;
 
   // take-over
   void adopt();
@@ -415,6 +431,12 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   bool places_on_ = false;      // steps are carried out
   std::set<ServerId> opening_;  // at a fresh start: asked to open the job
   TimeNs places_due_ = 0;       // a turn is posted for then
+  std::optional<ShardLoads> loads_;
+  std::optional<Rebalancer> rebalancer_;
+  TimeNs window_until_ = 0;
+  bool window_rests_ = false;       // nothing has moved in it so far
+  std::set<ShardId> fixed_shards_;  // that operators put where they are
+  uint64_t rebalanced_ = 0;
   std::vector<std::shared_ptr<Ask>> asks_;
   uint64_t epoch_changes_ = 0;
   uint64_t servers_lost_ = 0;

@@ -120,8 +120,9 @@ void JobMaster::State::status_of_servers(JobStatus* s) const {
     const ServerJoin& info = server.info;
     s->servers.push_back({i, info.name, info.host, info.address, info.pid,
                           seconds(now() - server.seen), places_ ? places_->primaries(i) : 0,
-                          places_ ? places_->backups(i) : 0, server.draining, server.rss_bytes});
+                          places_ ? places_->backups(i) : 0, server.draining, server.rss_bytes, 0});
   }
+  status_of_loads(s);
 }
 
 // What workers that are here or gone saw while training, each head and slice; as far as they told.

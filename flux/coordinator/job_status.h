@@ -38,6 +38,13 @@ struct ServerStatus {
   uint32_t backups = 0;  // it is the backup of
   bool draining = false;
   uint64_t rss_bytes = 0;
+  uint64_t keys_per_s = 0;  // pulled and pushed by workers, lately
+};
+
+struct HotShard {
+  uint32_t shard = 0;
+  std::string server;  // that serves it
+  uint64_t keys_per_s = 0;
 };
 
 // Shards that nobody served for a while.
@@ -76,6 +83,8 @@ struct JobStatus {
   uint64_t epoch_changes = 0, failovers = 0, servers_lost = 0;
   double failover_max_s = 0;
   std::vector<FailoverStatus> latest_failovers;
+  std::vector<HotShard> hottest_shards;              // few, hottest first
+  uint64_t rebalanced = 0;                           // shards moved for their load
   bool taken_over = false;                           // from a coordinator before this one
   int64_t wanted_workers = -1, wanted_servers = -1;  // -1: nobody said
   std::vector<WaitStatus> waits;

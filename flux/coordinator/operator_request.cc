@@ -38,30 +38,49 @@ Result<int64_t> count_of(const Json& body, const char* name) {
 
 }  // namespace
 
-Status run_operator_request(std::string_view path, std::string_view body,
-                            const OperatorHooks& hooks) {
+Result<std::string> run_operator_request(std::string_view path, std::string_view body,
+                                         const OperatorHooks& hooks) {
+  const auto accepted = [](const Status& status) -> Result<std::string> {
+    if (!status.is_ok()) return status;
+    return std::string();
+  };
   const Json json = Json::parse(body, nullptr, false);
   if (json.is_discarded()) return invalid("the body is not JSON");
   if (path == "/drain") {
     FLUX_RETURN_IF_ERROR(check_fields(json, {"node"}));
     FLUX_ASSIGN_OR_RETURN(const std::string node, text_of(json, "node"));
-    return hooks.drain ? hooks.drain(node) : invalid("nothing can be drained here");
+    return accepted(hooks.drain ? hooks.drain(node) : invalid("nothing can be drained here"));
   }
   if (path == "/scale") {
     FLUX_RETURN_IF_ERROR(check_fields(json, {"workers", "servers"}));
     FLUX_ASSIGN_OR_RETURN(const int64_t workers, count_of(json, "workers"));
     FLUX_ASSIGN_OR_RETURN(const int64_t servers, count_of(json, "servers"));
-    return hooks.scale ? hooks.scale(workers, servers) : invalid("this job cannot be scaled");
+    return accepted(hooks.scale ? hooks.scale(workers, servers)
+                                : invalid("this job cannot be scaled"));
   }
   if (path == "/move") {
     FLUX_RETURN_IF_ERROR(check_fields(json, {"shard", "server"}));
     FLUX_ASSIGN_OR_RETURN(const int64_t shard, count_of(json, "shard"));
     if (shard < 0) return invalid("\"shard\" must be a whole number");
     FLUX_ASSIGN_OR_RETURN(const std::string server, text_of(json, "server"));
-    return hooks.move ? hooks.move(static_cast<uint32_t>(shard), server)
-                      : invalid("nothing can be moved here");
+    return accepted(hooks.move ? hooks.move(static_cast<uint32_t>(shard), server)
+                               : invalid("nothing can be moved here"));
+  }
+  if (path == "/rebalance") {
+    FLUX_RETURN_IF_ERROR(check_fields(json, {"dry_run"}));
+    const auto dry = json.find("dry_run");
+    if (dry != json.end() && !dry->is_boolean())
+      return invalid("\"dry_run\" must be true or false");
+    if (!hooks.rebalance) return invalid("nothing can be moved here");
+    return hooks.rebalance(dry != json.end() && dry->get<bool>());
   }
   return error(Code::kNotFound, "there is no {}", path);
+}
+
+std::string operator_answer(const std::string& text) {
+  nlohmann::ordered_json answer{{"accepted", true}};
+  if (!text.empty()) answer["text"] = text;
+  return answer.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 int http_status_of(const Status& status) {

@@ -20,9 +20,13 @@ class OperatorRequest : public testing::Test {
       called_ += "move " + std::to_string(shard) + " " + server + ";";
       return Status::ok();
     };
+    hooks_.rebalance = [this](bool dry_run) {
+      called_ += dry_run ? "rebalance dry;" : "rebalance;";
+      return Result<std::string>("shard 3 moves");
+    };
   }
   int ask(const char* path, const char* body) {
-    return http_status_of(run_operator_request(path, body, hooks_));
+    return http_status_of(run_operator_request(path, body, hooks_).status());
   }
   OperatorHooks hooks_;
   std::string called_;
@@ -33,8 +37,17 @@ TEST_F(OperatorRequest, GoodOnesAreHandedOn) {
   EXPECT_EQ(ask("/scale", R"({"workers": 4, "servers": 2})"), 202);
   EXPECT_EQ(ask("/scale", R"({"servers": 3})"), 202);
   EXPECT_EQ(ask("/move", R"({"shard": 12, "server": "server-0"})"), 202);
-  EXPECT_EQ(called_, "drain server-1;scale 4 2;scale -1 3;move 12 server-0;");
+  EXPECT_EQ(ask("/rebalance", "{}"), 202);
+  EXPECT_EQ(ask("/rebalance", R"({"dry_run": true})"), 202);
+  EXPECT_EQ(called_,
+            "drain server-1;scale 4 2;scale -1 3;move 12 server-0;rebalance;rebalance dry;");
+  EXPECT_EQ(run_operator_request("/rebalance", "{}", hooks_).value(), "shard 3 moves");
   EXPECT_EQ(ask("/drain", R"({"node": "nobody"})"), 404);
+}
+
+TEST(OperatorAnswer, SaysWhatWasDone) {
+  EXPECT_EQ(operator_answer(""), "{\"accepted\":true}\n");
+  EXPECT_EQ(operator_answer("a \"b\""), "{\"accepted\":true,\"text\":\"a \\\"b\\\"\"}\n");
 }
 
 TEST_F(OperatorRequest, BadOnesChangeNothing) {
@@ -54,6 +67,9 @@ TEST_F(OperatorRequest, BadOnesChangeNothing) {
       {"/move", R"({"server": "a"})"},
       {"/move", R"({"shard": 1})"},
       {"/move", R"({"shard": null, "server": "a"})"},
+      {"/rebalance", "[]"},
+      {"/rebalance", R"({"dry_run": 1})"},
+      {"/rebalance", R"({"dry": true})"},
       {"/move", R"({"shard": 4294967296, "server": "a"})"},
   };
   for (const auto& [path, body] : bad) EXPECT_EQ(ask(path, body), 400) << path << " " << body;

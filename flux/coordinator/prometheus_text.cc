@@ -147,6 +147,11 @@ void add_places(const JobStatus& status, Text* text) {
   text->value(status.shards_unserved);
   text->metric("flux_moves", "gauge", "Shards that are being copied or moved.");
   text->value(status.moves);
+  text->metric("flux_shards_rebalanced_total", "counter", "Shards that were moved for their load.");
+  text->value(number(status.rebalanced));
+  text->metric("flux_hottest_shard_keys_per_second", "gauge",
+               "Keys that workers pull and push of the hottest shard, lately.");
+  text->value(status.hottest_shards.empty() ? 0 : number(status.hottest_shards[0].keys_per_s));
   text->metric("flux_epoch_changes_total", "counter",
                "Changes of who serves a shard or follows it.");
   text->value(number(status.epoch_changes));
@@ -165,6 +170,10 @@ void add_servers(const JobStatus& status, Text* text) {
   text->metric("flux_server_backups", "gauge", "Shards that a server is the backup of.");
   for (const ServerStatus& server : status.servers)
     text->value("server", server.name, server.backups);
+  text->metric("flux_server_keys_per_second", "gauge",
+               "Keys that workers pull and push at a server, lately.");
+  for (const ServerStatus& server : status.servers)
+    text->value("server", server.name, number(server.keys_per_s));
   text->metric("flux_server_draining", "gauge", "1 while a server is drained.");
   for (const ServerStatus& server : status.servers)
     text->value("server", server.name, server.draining ? 1 : 0);

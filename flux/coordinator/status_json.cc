@@ -97,6 +97,14 @@ void fields(const Field& field, ServerStatus& server) {
   field("backups", server.backups);
   field("draining", server.draining);
   field("rss_bytes", server.rss_bytes);
+  field("keys_per_s", server.keys_per_s);
+}
+
+template <typename Field>
+void fields(const Field& field, HotShard& shard) {
+  field("shard", shard.shard);
+  field("server", shard.server);
+  field("keys_per_s", shard.keys_per_s);
 }
 
 template <typename Field>
@@ -150,6 +158,8 @@ void fields(const Field& field, JobStatus& status) {
   field("failovers", status.failovers);
   field("failover_max_s", status.failover_max_s);
   field.list("latest_failovers", status.latest_failovers);
+  field.list("hottest_shards", status.hottest_shards);
+  field("rebalanced", status.rebalanced);
   field("taken_over", status.taken_over);
   field("wanted_workers", status.wanted_workers);
   field("wanted_servers", status.wanted_servers);

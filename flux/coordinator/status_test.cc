@@ -24,6 +24,7 @@ void add_servers(JobStatus* s) {
   v.backups = 127;
   v.draining = true;
   v.rss_bytes = 4096;
+  v.keys_per_s = 70000;
   s->servers = {v};
   s->shards = 264;
   s->replicas = 2;
@@ -35,6 +36,8 @@ void add_servers(JobStatus* s) {
   s->failovers = 4;
   s->failover_max_s = 0.75;
   s->latest_failovers = {{"lost server-0: its connection is closed", 132, 0.25}};
+  s->hottest_shards = {{12, "server-1", 30000}};
+  s->rebalanced = 3;
   s->taken_over = true;
   s->wanted_workers = 3;
   s->wanted_servers = 2;
@@ -166,6 +169,9 @@ TEST(PrometheusText, EveryMetricIsAnnouncedOnceAndExplained) {
     EXPECT_NE(line.find("job=\"ctr \\\"one\\\"\\n\\\\\""), std::string::npos) << line;
   }
   EXPECT_EQ(used, helped);
+  for (const char* name : {"flux_server_keys_per_second", "flux_hottest_shard_keys_per_second",
+                           "flux_shards_rebalanced_total"})
+    EXPECT_TRUE(used.contains(name)) << name;
   EXPECT_GE(used.size(), 30U);
 }
 

@@ -63,6 +63,7 @@ struct Job {
   std::string mode = "async";   // async | half_async | sync
   uint32_t pull_ahead = 0;      // staleness bound of pulls: batches
   uint32_t push_in_flight = 4;  // staleness bound of pushes: not yet acknowledged
+  bool rebalance = true;        // shards of a cluster move away from a server that has too much
   uint32_t replicas = 0;        // of each shard in a cluster; 0: 2 if it has two servers
   uint32_t hung_after = 10;     // seconds that a lost process has to come back, then it is killed
   std::string wire = "fp32";    // fp32 | fp16 | bf16: numbers between workers and servers

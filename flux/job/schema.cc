@@ -232,6 +232,12 @@ void add_traffic_fields(Section* s) {
       .between(0, 2)
       .tried_as({"replication", "copies", "backups", "replica"});
   s->value<D>(
+       "rebalance", [](D & d) -> auto& { return d.job.rebalance; },
+       "Whether a cluster moves shards by itself away from a server that has had clearly more to "
+       "do "
+       "than the mean for a while. false: only where `flux rebalance` and `flux move` say.")
+      .tried_as({"balance", "auto_rebalance", "rebalancing"});
+  s->value<D>(
        "hung_after", [](D & d) -> auto& { return d.job.hung_after; },
        "Seconds that a process which was taken for dead has to come back (it may be stopped or "
        "swapped out) before `flux run` kills it and starts another. More for one that a debugger "

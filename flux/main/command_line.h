@@ -41,6 +41,7 @@ struct Arguments {
   DrainArguments drain;
   ScaleArguments scale;
   MoveArguments move;
+  RebalanceArguments rebalance;
   DrillArguments drill;
   CertsArguments certs;
 };
@@ -48,7 +49,8 @@ struct Arguments {
 // run, check, graph, ...: commands that take a job file; and the roles of a cluster.
 void add_job_commands(CLI::App* app, Arguments* arguments, int* exit_code);
 void add_role_commands(CLI::App* app, Arguments* arguments, int* exit_code);
-// Commands about a job that runs: status, logs, stop, drain, scale, move, drill.
+// Commands about a job that runs: status, logs, stop, drain, scale, move,
+// rebalance, drill.
 void add_running_commands(CLI::App* app, Arguments* arguments, int* exit_code);
 // Everything else: certificates, data, the simulator, completion, man pages.
 void add_tool_commands(CLI::App* app, Arguments* arguments, int* exit_code);

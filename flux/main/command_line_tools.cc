@@ -65,6 +65,12 @@ void add_operators(CLI::App* app, Arguments* a, int* exit_code) {
   move->add_option("shard", a->move.shard, "its number")->required();
   move->add_option("server", a->move.server, "name of the server")->required();
   move->callback([=] { *exit_code = move_command(a->move); });
+
+  CLI::App* rebalance =
+      app->add_subcommand("rebalance", "move a shard off the server with the most load, now");
+  add_target(rebalance, &a->rebalance.target);
+  rebalance->add_flag("--dry-run", a->rebalance.dry_run, "only say what would move");
+  rebalance->callback([=] { *exit_code = rebalance_command(a->rebalance); });
 }
 
 void add_drill_faults(CLI::App* drill, DrillArguments* to) {

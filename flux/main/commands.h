@@ -146,6 +146,11 @@ struct MoveArguments {
   std::string server;
 };
 
+struct RebalanceArguments {
+  TargetArguments target;
+  bool dry_run = false;
+};
+
 struct CertsArguments {
   std::string out;
   std::string job = "flux";
@@ -234,6 +239,7 @@ int drill_command(const DrillArguments& arguments);
 int drain_command(const DrainArguments& arguments);
 int scale_command(const ScaleArguments& arguments);
 int move_command(const MoveArguments& arguments);
+int rebalance_command(const RebalanceArguments& arguments);
 int certs_command(const CertsArguments& arguments);
 // Data to look at or to convert: files, read as a job says or as they look.
 struct DataArguments {

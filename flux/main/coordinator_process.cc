@@ -178,6 +178,7 @@ class CoordinatorProcess {
   Status make_master() {
     const Job& job = role_.job;
     FLUX_ASSIGN_OR_RETURN(JobPlan plan, make_plan(role_, spec_, worker_threads(job, -1)));
+    plan.rebalance = job.rebalance;
     plan.replicas = job.replicas != 0 ? job.replicas : servers() >= 2 ? 2 : 1;
     JobConsoleOptions shown;
     shown.terminal = ::isatty(STDOUT_FILENO) != 0;
@@ -291,6 +292,9 @@ class CoordinatorProcess {
     hooks.operators.move = [this](uint32_t shard, const std::string& server) {
       return on_loop([this, shard, server] { return master_->move(shard, server); });
     };
+    hooks.operators.rebalance = [this](bool dry_run) {
+      return on_loop([this, dry_run] { return master_->rebalance(dry_run); });
+    };
     snapshot_ = master_->status();
     FLUX_ASSIGN_OR_RETURN(http_, HttpServer::start(options, hooks));
     log_.say("status at " + http_->url());
@@ -305,8 +309,9 @@ class CoordinatorProcess {
   }
 
   // From a thread of the HTTP server: the master lives on the loop.
-  Status on_loop(const std::function<Status()>& ask) {
-    const auto answer = std::make_shared<std::promise<Status>>();
+  template <typename Ask>
+  auto on_loop(const Ask& ask) -> decltype(ask()) {
+    const auto answer = std::make_shared<std::promise<decltype(ask())>>();
     auto told = answer->get_future();
     loop_.post(0, [answer, ask] { answer->set_value(ask()); });
     if (told.wait_for(kOperatorWait) != std::future_status::ready)

@@ -1,4 +1,4 @@
-// Commands of an operator about a job that runs elsewhere: drain, scale, move.
+// Commands of an operator about a job that runs elsewhere: drain, scale, move, rebalance.
 #include <nlohmann/json.hpp>
 
 #include "flux/main/commands.h"
@@ -43,6 +43,22 @@ int move_command(const MoveArguments& arguments) {
   return report(ask(arguments.target, "/move",
                     {{"shard", arguments.shard}, {"server", arguments.server}},
                     fmt::format("shard {} moves to {}", arguments.shard, arguments.server)));
+}
+
+int rebalance_command(const RebalanceArguments& arguments) {
+  const auto ask = [&]() -> Status {
+    FLUX_ASSIGN_OR_RETURN(const JobTarget target, find_target(arguments.target, true));
+    FLUX_RETURN_IF_ERROR(ask_status(target).status());  // says it if the job does not run
+    const nlohmann::json body = {{"dry_run", arguments.dry_run}};
+    FLUX_ASSIGN_OR_RETURN(const std::string answer,
+                          http_post_json(target.http, "/rebalance", body.dump()));
+    const nlohmann::json json = nlohmann::json::parse(answer, nullptr, false);
+    if (!json.is_object() || !json.contains("text") || !json["text"].is_string())
+      return error(Code::kCorrupt, "{}: the answer does not say what moves", target.named);
+    fmt::print("{}: {}\n", target.named, json["text"].get<std::string>());
+    return Status::ok();
+  };
+  return report(ask());
 }
 
 }  // namespace flux

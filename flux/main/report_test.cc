@@ -213,6 +213,26 @@ TEST_F(Report, TheBarIsClearedBeforeALine) {
   EXPECT_TRUE(out.ends_with("\r\033[K"));
 }
 
+TEST(StatusText, SaysWhichServerHasTooMuch) {
+  JobStatus status;
+  status.servers.resize(2);
+  status.servers[0].name = "server-0";
+  status.servers[0].keys_per_s = 1500;
+  status.servers[1].name = "server-1";
+  status.servers[1].keys_per_s = 500;
+  EXPECT_NE(status_text(status).find("· 1,500 keys/s (50 % above the mean) · seen"),
+            std::string::npos)
+      << status_text(status);
+  EXPECT_NE(status_text(status).find("· 500 keys/s · seen"), std::string::npos);
+  EXPECT_EQ(status_text(status).find("hottest"), std::string::npos) << "nobody said";
+  status.hottest_shards = {{7, "server-0", 900}, {2, "server-1", 400}};
+  status.rebalanced = 1;
+  EXPECT_NE(status_text(status).find("hottest shards: 7 on server-0 (900 keys/s), 2 on server-1 "
+                                     "(400 keys/s) · moved for their load: 1\n"),
+            std::string::npos)
+      << status_text(status);
+}
+
 TEST(StatusText, SaysWhoIsMissingAndWhatHasNoBackup) {
   JobStatus status;
   status.shards = 10;

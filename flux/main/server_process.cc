@@ -148,6 +148,7 @@ class ServerProcess {
     hooks.new_boot = [this] { return new_boot(); };
     hooks.suspects = [this] { return jobs_.suspects(); };
     hooks.rss_bytes = [] { return peak_rss_bytes(); };
+    hooks.work = [this] { return jobs_.work(); };
     hooks.heard = [this] { jobs_.heard_coordinator(); };
     hooks.joined = [this](ServerId id) {
       if (id == index_) return;

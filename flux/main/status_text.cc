@@ -73,6 +73,25 @@ std::string roles_line(const JobStatus& s) {
   return line;
 }
 
+// Of what a server has to do; little is not said.
+std::string above_mean(const JobStatus& s, const ServerStatus& server) {
+  constexpr double kWorthSaying = 10;
+  double sum = 0;
+  for (const ServerStatus& one : s.servers) sum += static_cast<double>(one.keys_per_s);
+  if (sum <= 0 || s.servers.size() < 2) return "";
+  const double mean = sum / static_cast<double>(s.servers.size());
+  const double more = 100 * (static_cast<double>(server.keys_per_s) / mean - 1);
+  return more < kWorthSaying ? "" : fmt::format(" ({:.0f} % above the mean)", more);
+}
+
+std::string hottest_line(const JobStatus& s) {
+  std::string line = "hottest shards:";
+  for (const HotShard& hot : s.hottest_shards)
+    line += fmt::format("{} {} on {} ({} keys/s)", &hot == s.hottest_shards.data() ? "" : ",",
+                        hot.shard, hot.server, with_commas(hot.keys_per_s));
+  return line + fmt::format(" · moved for their load: {}", s.rebalanced);
+}
+
 std::string wait_line(const WaitStatus& wait) {
   std::string line =
       fmt::format("  {} waits {}, for {}", wait.who, wait.what, human_seconds(wait.since_s));
@@ -103,9 +122,12 @@ std::string status_text(const JobStatus& s) {
   add(losses_line(s));
   add(roles_line(s));
   for (const ServerStatus& v : s.servers)
-    add(fmt::format("{:<12} {} pid {} · {} · {} shards, {} as backup{} · seen {:.1f} s ago", v.name,
-                    v.host, v.pid, v.address, v.shards, v.backups, v.draining ? ", drains" : "",
-                    v.seen_s_ago));
+    add(fmt::format(
+        "{:<12} {} pid {} · {} · {} shards, {} as backup{} · {} keys/s{} · seen {:.1f} "
+        "s ago",
+        v.name, v.host, v.pid, v.address, v.shards, v.backups, v.draining ? ", drains" : "",
+        with_commas(v.keys_per_s), above_mean(s, v), v.seen_s_ago));
+  if (s.servers.size() > 1 && !s.hottest_shards.empty()) add(hottest_line(s));
   for (const WorkerStatus& w : s.workers)
     add(fmt::format(
         "{:<12} {} pid {} · {} threads · {} examples/s · {} blocks · sent {}, got {} · "

@@ -99,6 +99,8 @@ class ServerJobs final : public ServerPort, public ReplicaPort {
 
   // For the report to the coordinator: backups that do not answer; and that it was answered.
   std::vector<ServerId> suspects() const;
+  // Of the job with the highest term: a member of a job serves that one alone.
+  std::vector<ShardWork> work() const;
   void heard_coordinator() const;
 
   // By the incarnation that a request names.

@@ -43,12 +43,16 @@ Status Server::pull_one(const PullRequest& request, ShardId id, TimeNs now) cons
         request.dense == nullptr ? nullptr : request.dense + (dense_begin(id) - phase.dense_begin);
     if (!request.dense_parts.empty())
       out = d < request.dense_parts.size() ? request.dense_parts[d] : nullptr;
-    if (out != nullptr) slot.rows.dense->pull(out);
+    if (out != nullptr) {
+      slot.rows.dense->pull(out);
+      slot.count_served(ShardSlot::keys_of_dense(dense_size(id)));
+    }
     return Status::ok();
   }
   const uint32_t begin = request.keys.begin[id];
   const uint32_t n = request.keys.begin[id + 1] - begin;
   if (n == 0) return Status::ok();
+  slot.count_served(n);
   const std::vector<uint32_t>& width = widths(request.phase, id);
   for_hinted_keys(slot.rows.tables.size(), n, [&](size_t t, size_t at, size_t keys, auto* hints) {
     if (width[t] > 0)

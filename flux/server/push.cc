@@ -31,6 +31,14 @@ void Server::apply_rows(ShardSlot* slot, const PushRequest& request, ShardId id)
   });
 }
 
+// Of a push, in keys: what it asks of this shard.
+uint64_t Server::served_by(const PushRequest& request, ShardId id) const {
+  if (request.claim.verdict != Verdict::kApplied) return 0;
+  if (is_dense(id))
+    return dense_of(request, id) == nullptr ? 0 : ShardSlot::keys_of_dense(dense_size(id));
+  return request.keys.begin[id + 1] - request.keys.begin[id];
+}
+
 void Server::forward_last(ShardSlot* slot, uint64_t bytes, Outbox* outbox) {
   const ShardReplica& replica = slot->replica;
   if (slot->backup.peer)
@@ -61,6 +69,7 @@ ShardAnswer Server::push_one(const PushRequest& request, size_t i, TimeNs now, O
   apply_rows(&slot, request, id);
   kill_point(KillPoint::kAfterApply);
   answer.op = slot.replica.commit(request.claim, hash);
+  slot.count_served(served_by(request, id));
   kill_point(KillPoint::kAfterCommit);
   if (slot.backup.peer || slot.learner.peer)
     forward_last(&slot, gradient_bytes(request, id), outbox);

@@ -141,6 +141,7 @@ uint64_t Server::apply_pour(ShardSlot* slot, const SyncPour& pour, PourBatch* ba
       if (const float* gradient = dense_of(request_of(share), id); gradient != nullptr && has)
         merger.add_dense(gradient, share.weight, dense_begin(id), dense_rules_->sums());
     if (has) slot->rows.dense->push(merger.dense(), examples, scale);
+    slot->count_served(pour.shares.size() * ShardSlot::keys_of_dense(size));
     const uint64_t hash = has ? with_lr_scale(merger.dense_hash(), scale) : 0;
     const uint64_t op = slot->replica.commit(pour.claim, hash);
     if (followed)
@@ -153,6 +154,7 @@ uint64_t Server::apply_pour(ShardSlot* slot, const SyncPour& pour, PourBatch* ba
     const ShardedKeys& keys = request_of(share).keys;
     keys_max += keys.begin[id + 1] - keys.begin[id];
   }
+  slot->count_served(keys_max);
   const std::vector<uint32_t>& width = widths(number, id);
   merger.begin_rows(keys_max, width);
   std::vector<const float*> rows(width.size());

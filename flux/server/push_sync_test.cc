@@ -194,6 +194,8 @@ TEST(PushSync, OneMemberIsAPlainPush) {
     send_push(plain.get(), request);
   }
   EXPECT_EQ(sync->content_hash(), plain->content_hash());
+  EXPECT_EQ(sync->work(), plain->work());
+  EXPECT_EQ(sync->work().size(), 11U);
 }
 
 TEST(PushSync, TheBitsDoNotDependOnWhoComesFirst) {

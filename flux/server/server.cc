@@ -189,6 +189,14 @@ bool Server::serves(ShardId shard) const {
   return is_serving(*slots_[shard], replicator_.now_ns());
 }
 
+std::vector<ShardWork> Server::work() const {
+  std::vector<ShardWork> work;
+  for (ShardId id = 0; id < slots_.size(); ++id)
+    if (const uint64_t keys = slots_[id]->served.load(std::memory_order_relaxed); keys > 0)
+      work.push_back({id, keys});
+  return work;
+}
+
 void Server::heard_coordinator() {
   coordinator_ns_.store(replicator_.now_ns(), std::memory_order_relaxed);
 }

@@ -145,6 +145,8 @@ class Server final : public ServerPort,
   ServerId self() const { return self_.load(std::memory_order_relaxed); }
   void set_self(ServerId self) { self_.store(self, std::memory_order_relaxed); }
   std::vector<ServerId> suspects() { return replicator_.suspects(); }
+  // What workers asked of each shard since the job was opened here; waits for no lock.
+  std::vector<ShardWork> work() const;
   // Serves nothing more: pushes that wait are answered kNotServing, receipts are void.
   void close();
   // What sync steps wait for, for people; empty: nothing. One shard stands for all.
@@ -237,6 +239,7 @@ class Server final : public ServerPort,
   ShardAnswer push_one(const PushRequest& request, size_t i, TimeNs now, Outbox* outbox);
   // Changes the rows; the slot's lock is held.
   void apply_rows(ShardSlot* slot, const PushRequest& request, ShardId id) const;
+  uint64_t served_by(const PushRequest& request, ShardId id) const;
   // The last operation goes to the followers; the slot's lock is held.
   void forward_last(ShardSlot* slot, uint64_t bytes, Outbox* outbox);
 

@@ -139,6 +139,13 @@ std::vector<ServerId> ServerJobs::suspects() const {
   return found;
 }
 
+std::vector<ShardWork> ServerJobs::work() const {
+  std::shared_ptr<JobNamespace> newest;
+  for (const auto& job : all())
+    if (!newest || job->job().term > newest->job().term) newest = job;
+  return newest ? newest->server()->work() : std::vector<ShardWork>();
+}
+
 void ServerJobs::heard_coordinator() const {
   for (const auto& job : all()) job->server()->heard_coordinator();
 }

@@ -53,6 +53,11 @@ class ServerMember::State : public std::enable_shared_from_this<State> {
 
   void report() {
     ServerReport report{server_, options_.join.boot, hooks_.suspects(), hooks_.rss_bytes()};
+    if (hooks_.work && begun_ns_ >= work_due_ns_) {
+      report.tells_work = true;
+      report.work = hooks_.work();
+      work_due_ns_ = begun_ns_ + options_.work_every_ns;
+    }
     registry_->report(std::move(report), [weak = weak_from_this()](const Result<bool>& may_go) {
       const auto self = weak.lock();
       if (!self || self->over_) return;
@@ -113,6 +118,7 @@ class ServerMember::State : public std::enable_shared_from_this<State> {
   const ServerMemberHooks hooks_;
   TimeNs heard_ns_;
   TimeNs begun_ns_ = 0;
+  TimeNs work_due_ns_ = 0;
   uint64_t turn_ = 0;  // a step that was asked for in an earlier one is not taken
   TimeNs every_ns_ = 200 * kMillisecond;
   ServerId server_ = kNoServer;

@@ -27,13 +27,15 @@ struct ServerMemberOptions {
   TimeNs first_answer_ns = 8 * kSecond;  // without any answer after the start
   TimeNs silence_ns = 60 * kSecond;      // without any answer later
   TimeNs pause_ns = 50 * kMillisecond;   // before it asks again
+  TimeNs work_every_ns = kSecond;        // between two reports that say what was asked of shards
 };
 
 struct ServerMemberHooks {
   std::function<uint64_t()> new_boot;
   std::function<std::vector<ServerId>()> suspects;  // for the next report
   std::function<uint64_t()> rss_bytes;
-  std::function<void()> heard;           // the coordinator has answered
+  std::function<std::vector<ShardWork>()> work = {};  // of shards here; may be empty
+  std::function<void()> heard;                        // the coordinator has answered
   std::function<void(ServerId)> joined;  // may be called again, with the same id or another
   std::function<void()> forget;          // no member any more: nothing here counts
   std::function<void(Status)> end;       // ok: the server may go

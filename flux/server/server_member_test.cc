@@ -51,6 +51,7 @@ class ServerMemberTest : public testing::Test {
     hooks.new_boot = [this] { return ++boot_; };
     hooks.suspects = [this] { return suspects_; };
     hooks.rss_bytes = [] { return uint64_t{77}; };
+    hooks.work = [this] { return std::vector<ShardWork>{{2, ++asked_}}; };
     hooks.heard = [this] { ++heard_; };
     hooks.joined = [this](ServerId id) { joined_.push_back(id); };
     hooks.forget = [this] { ++forgotten_; };
@@ -68,6 +69,7 @@ class ServerMemberTest : public testing::Test {
   uint64_t boot_ = 200;
   std::vector<ServerId> suspects_ = {5};
   int heard_ = 0, forgotten_ = 0;
+  uint64_t asked_ = 0;
   std::vector<ServerId> joined_;
   std::optional<Status> end_;
   std::unique_ptr<ServerMember> member_;
@@ -93,6 +95,20 @@ TEST_F(ServerMemberTest, ReportsAtThePaceThatItIsAskedFor) {
   const size_t last = registry_.reports.size();
   executor_.run_for(10 * kSecond);
   EXPECT_EQ(registry_.reports.size(), last);
+}
+
+TEST_F(ServerMemberTest, TellsWhatShardsDidOnceASecond) {
+  executor_.run_for(5 * kSecond);
+  std::vector<TimeNs> told;
+  for (size_t i = 0; i < registry_.reports.size(); ++i) {
+    const ServerReport& report = registry_.reports[i];
+    EXPECT_EQ(report.tells_work, !report.work.empty());
+    if (!report.tells_work) continue;
+    told.push_back(registry_.times[i]);
+    EXPECT_EQ(report.work, (std::vector<ShardWork>{{2, told.size()}}));
+  }
+  ASSERT_GE(told.size(), 4U);
+  for (size_t i = 1; i < told.size(); ++i) EXPECT_GE(told[i] - told[i - 1], kSecond);
 }
 
 // The coordinator was started anew, or another one took over: the same member joins again, as it

@@ -134,6 +134,35 @@ TEST(Server, AVerdictOtherThanAppliedMarksWithoutRows) {
   EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 1), std::vector<uint32_t>{1});
 }
 
+TEST(Server, CountsWhatWorkersAskOfEachShard) {
+  auto server = make_test_server();
+  EXPECT_TRUE(server->work().empty());
+  const TestPush push(1, test_batch(0), 100, *server);
+  std::vector<float> wide(push.keys.size() * kDim), narrow(push.keys.size()), dense(kParameters);
+  std::vector<float*> out = {wide.data(), narrow.data()};
+  server->pull({kLife, push.shards, push.request.keys, out, dense.data()},
+               [&](const PullReply& reply) { EXPECT_TRUE(reply.status.is_ok()); });
+  const auto expect_times = [&](uint64_t times) {
+    std::vector<ShardWork> expected;
+    for (ShardId s = 0; s < kShards; ++s)
+      expected.push_back({s, times * (push.begin[s + 1] - push.begin[s])});
+    for (uint32_t d = 0; d < 3; ++d) {  // sixteen dense values count as a key
+      const uint64_t values = kParameters * (d + 1) / 3 - kParameters * d / 3;
+      expected.push_back({kShards + d, times * ((values + 15) / 16)});
+    }
+    EXPECT_EQ(server->work(), expected);
+  };
+  expect_times(1);
+  send_push(server.get(), push.request);
+  expect_times(2);
+  send_push(server.get(), push.request);  // a duplicate
+  expect_times(2);
+  TestPush skipped(2, test_batch(1), 100, *server);
+  skipped.request.claim.verdict = Verdict::kSkipped;
+  send_push(server.get(), skipped.request);
+  expect_times(2);
+}
+
 class SavedServer : public testing::Test {
  protected:
   SavedServer() {

@@ -1,6 +1,6 @@
 // ShardSlot: the place of one shard in a server, whether a replica of it is here or not.
 //
-// Slots live as long as the server; replicas come and go. The mutex guards everything but the two
+// Slots live as long as the server; replicas come and go. The mutex guards everything but the
 // atomics. Private to server/.
 #pragma once
 
@@ -64,8 +64,16 @@ struct ShardSlot {
   // Of a primary: the backup's link in the upper bits, what it has acknowledged in the lower ones.
   std::atomic<uint64_t> acked{0};
   std::atomic<TimeNs> heard_ns{0};  // from the backup
+  // Keys that workers pulled and pushed here, of this shard; read without the lock.
+  mutable std::atomic<uint64_t> served{0};
 
   void set_backup_link(uint32_t link) { acked.store(uint64_t{link} << kOpBits); }
+  // With the lock held, so that it takes no atomic addition.
+  void count_served(uint64_t keys) const {
+    served.store(served.load(std::memory_order_relaxed) + keys, std::memory_order_relaxed);
+  }
+  // Dense values in keys: about as many as a row's first line of memory has.
+  static uint64_t keys_of_dense(uint64_t values) { return (values + 15) / 16; }
   uint64_t acked_op() const { return acked.load() & ((1ULL << kOpBits) - 1); }
 };
 

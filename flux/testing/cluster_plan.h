@@ -38,6 +38,7 @@ struct ClusterPlan {
   uint32_t pause_server = 0, isolate_server = 0, cut = 0, power_cut = 0;
   uint32_t drain = 0, add_server = 0, move = 0;
   uint32_t jump_clock = 0, drift_clock = 0;  // of any process
+  bool rebalance = false;                    // shards move for the least difference of loads
 };
 
 ClusterPlan draw_cluster_plan(Random* random);

@@ -31,6 +31,7 @@ struct ClusterSimResult {
   uint64_t crashes = 0;  // of any process
   uint64_t lives = 0;    // starts of the coordinator
   uint64_t power_cuts = 0;
+  uint64_t rebalanced = 0;                             // shards moved for their load
   uint64_t jumps = 0;                                  // of clocks
   uint64_t poisoned = 0;                               // deaths of workers by a deadly record
   uint64_t skipped = 0;                                // batches set aside

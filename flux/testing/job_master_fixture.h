@@ -82,6 +82,7 @@ class JobMasterTest : public testing::Test, public JobEvents {
       report.server = server->id;
       report.boot = server->boot;
       report.suspects = server->jobs->suspects();
+      if (fill_report_) fill_report_(*server, &report);
       if (server->id != kNoServer)
         master_->report(report, [server](const Result<bool>& go) {
           if (go.is_ok()) server->jobs->heard_coordinator();
@@ -205,6 +206,7 @@ class JobMasterTest : public testing::Test, public JobEvents {
 
   JobPlan plan_;
   JobMasterOptions options_;
+  std::function<void(const TestServer&, ServerReport*)> fill_report_;
   uint32_t blocks_ = 5;
   uint64_t incarnation_ = 100;
   ManualClock clock_;

@@ -174,6 +174,7 @@ CoordinatorProcess::~CoordinatorProcess() {
 
 void CoordinatorProcess::say(const std::string& line) {
   if (line.starts_with("lost server")) context_->facts.replicas.server_lost();
+  if (line.find(" for its load: ") != std::string::npos) ++context_->facts.rebalanced;
   if (line.starts_with("took over job")) {
     for (const auto& [key, epoch] : bent_.found)
       context_->facts.replicas.taken_over(key.first, key.second, epoch);
@@ -204,6 +205,7 @@ JobPlan CoordinatorProcess::make_plan() const {
   plan.counted_phases = sim.schedule.phases;
   plan.mode = sim.mode;
   plan.replicas = sim.replicas;
+  plan.rebalance = sim.rebalance;
   plan.skip_limit = 1;
   plan.deterministic = sim.deterministic;
   plan.checkpoint_every_s = sim.checkpoint_every_s;
@@ -234,6 +236,8 @@ JobMasterOptions CoordinatorProcess::make_options() const {
   options.lease_hold_ns = kSecond / 2;
   options.drain_deadline_ns = 15 * kSecond;
   options.tick_ns = 100 * kMillisecond;
+  if (context_->plan.rebalance)  // as often as it can
+    options.rebalance = {kSecond / 2, 1, 0.02, 0.001, 0.8, 1, 2};
   return options;
 }
 
@@ -338,6 +342,7 @@ void ServerProcess::join() {
   options.join = {name(), node_->boot(), server_address(index_), "sim", 0};
   options.coordinator = kCoordinatorAddress;
   options.first_answer_ns = options.silence_ns = kSilence;
+  options.work_every_ns = 100 * kMillisecond;
   service_->set_boot(options.join.boot);
   ServerMemberHooks hooks;
   hooks.new_boot = [this] {
@@ -347,6 +352,7 @@ void ServerProcess::join() {
   };
   hooks.suspects = [this] { return jobs_.suspects(); };
   hooks.rss_bytes = [] { return uint64_t{0}; };
+  hooks.work = [this] { return jobs_.work(); };
   hooks.heard = [this] { jobs_.heard_coordinator(); };
   hooks.joined = [](ServerId) {};
   hooks.forget = [this] {

@@ -34,6 +34,7 @@ struct ClusterFacts {
   std::set<uint64_t> lives;                                        // incarnations of the job
   std::set<BatchId> decided;                                       // to be skipped, ever logged
   uint64_t pushes = 0, duplicates = 0, partials = 0, refused = 0;  // answers seen
+  uint64_t rebalanced = 0;                                         // shards moved for their load
   uint64_t poisoned = 0;                                           // workers that a record killed
 };
 

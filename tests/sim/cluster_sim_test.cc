@@ -52,6 +52,7 @@ TEST(ClusterSim, EveryExampleIsAppliedOncePerEpochOnEveryShard) {
     sum.partials += result.partials;
     sum.refused += result.refused;
     sum.jumps += result.jumps;
+    sum.rebalanced += result.rebalanced;
     sum.poisoned += result.poisoned;
     sum.skipped += result.skipped;
     ++modes[result.mode];
@@ -65,6 +66,7 @@ TEST(ClusterSim, EveryExampleIsAppliedOncePerEpochOnEveryShard) {
   EXPECT_GT(sum.partials, 0U);
   EXPECT_GT(sum.refused, kSeeds);
   EXPECT_GT(sum.jumps, kSeeds / 4);
+  EXPECT_GT(sum.rebalanced, kSeeds / 20);
   EXPECT_GT(sum.poisoned, kSeeds / 4);
   EXPECT_GT(sum.skipped, kSeeds / 4);
   EXPECT_EQ(modes.size(), 3U);
