@@ -33,7 +33,7 @@ def of_numbers() -> Iterator[BadFile]:
 def of_blocks(good: bytes) -> Iterator[BadFile]:
     """`good`: the lines of FEASIGN as a block file."""
     yield from of_numbers()
-    for name, make, says in [("missing", lambda path: None, "{path}: .*(no such|not found|exist)"),
+    for name, make, says in [("missing", lambda path: None, "{path}: no file matches"),
                              ("a folder", Path.mkdir, "{path}.*(folder|directory)"),
                              ("no permission", locked(good), "{path}.*[Pp]ermission denied")]:
         yield BadFile(f"blocks: {name}", make, says, BLOCKS, "blocks",
