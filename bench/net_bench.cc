@@ -15,8 +15,8 @@
 
 #include "flux/base/buffer.h"
 #include "flux/base/cpu.h"
+#include "flux/base/finite.h"
 #include "flux/base/random.h"
-#include "flux/nn/finite.h"
 #include "flux/nn/gemm_kernels.h"
 #include "flux/nn/net.h"
 #include "flux/nn/operator.h"

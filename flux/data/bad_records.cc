@@ -6,6 +6,7 @@
 
 #include "flux/base/parallel.h"
 #include "flux/base/text.h"
+#include "flux/data/one_by_one.h"
 
 namespace flux {
 namespace {
@@ -16,14 +17,30 @@ Status read_all(const BlockReader& reader, uint32_t batches) {
   return Status::ok();
 }
 
+// A block once more, as batches of one.
+Result<std::unique_ptr<BlockReader>> open_singly(Geometry one, DataOptions options,
+                                                 uint32_t block) {
+  one.blocks = {one.blocks[block]};
+  one.batch_size = 1;
+  one.blocks[0].content = 0;  // it was by batches
+  options.batch_size = 1;
+  FLUX_ASSIGN_OR_RETURN(const auto again, Dataset::open(one, options));
+  return again->open_block(0, 0);
+}
+
 // A block in which nothing is good has no batch: its lines go to a neighbour in the same file.
+// Those of a file without any good block are only counted.
 void drop_empty_blocks(Geometry* geometry) {
   std::vector<DataBlock> kept;
   std::vector<uint32_t> waiting;  // lines before the first good block of a file
   uint64_t waiting_begin = 0;
   uint32_t file = 0;
+  const auto end_file = [&] {
+    geometry->bad_before += waiting.size();
+    waiting.clear();
+  };
   for (DataBlock& block : geometry->blocks) {
-    if (block.file != file) waiting.clear();
+    if (block.file != file) end_file();
     file = block.file;
     if (block.records == 0 && !kept.empty() && kept.back().file == file) {
       const auto lines = static_cast<uint32_t>(kept.back().lines());
@@ -45,6 +62,7 @@ void drop_empty_blocks(Geometry* geometry) {
       kept.push_back(std::move(block));
     }
   }
+  end_file();
   geometry->blocks = std::move(kept);
 }
 
@@ -77,22 +95,18 @@ Status too_many_bad_records(const std::string& first, uint64_t found, uint64_t a
 Result<std::vector<BadRecord>> find_bad_records(const Dataset& data, const DataOptions& options,
                                                 uint32_t block) {
   std::vector<BadRecord> bad;
-  {
-    FLUX_ASSIGN_OR_RETURN(const auto reader, data.open_block(block, 0));
-    const Status whole = read_all(*reader, data.geometry().batches_in(block));
-    if (whole.is_ok()) return bad;
-    if (whole.code() != Code::kInvalid) return whole;
+  FLUX_ASSIGN_OR_RETURN(auto reader, data.open_block(block, 0));
+  const Status whole = read_all(*reader, data.geometry().batches_in(block));
+  if (whole.is_ok()) return bad;
+  if (whole.code() != Code::kInvalid) return whole;
+  if (auto* loaded = dynamic_cast<OneByOne*>(reader.get())) {
+    loaded->read_one_by_one();
+  } else {
+    reader.reset();
+    FLUX_ASSIGN_OR_RETURN(reader, open_singly(data.geometry(), options, block));
   }
-  Geometry one = data.geometry();  // once more, as batches of one
-  one.blocks = {one.blocks[block]};
-  one.batch_size = 1;
-  one.blocks[0].content = 0;  // it was by batches
-  DataOptions single = options;
-  single.batch_size = 1;
-  FLUX_ASSIGN_OR_RETURN(const auto again, Dataset::open(one, single));
-  FLUX_ASSIGN_OR_RETURN(const auto reader, again->open_block(0, 0));
   Batch batch;
-  for (uint32_t line = 0; line < one.blocks[0].records; ++line) {
+  for (uint32_t line = 0; line < data.geometry().blocks[block].records; ++line) {
     Status status = reader->read_batch(line, &batch);
     if (!status.is_ok())
       bad.push_back({block, line, reader->describe_example(line, 0), std::move(status)});

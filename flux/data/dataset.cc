@@ -66,8 +66,9 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const Geometry& geometry,
   now.pipe = pipe_text(options.pipe);
   now.batch_size = options.batch_size;
   now.shuffle_seed = shuffle_seed_of(options);
-  for (DataFile& file : now.files) {
-    if (is_frozen_vocabulary(options, file)) {
+  for (size_t i = 0; i < now.files.size(); ++i) {
+    DataFile& file = now.files[i];
+    if (is_frozen_vocabulary(options, now, i)) {
       FLUX_ASSIGN_OR_RETURN(file, vocabulary_now(options, file));
       continue;
     }

@@ -43,8 +43,9 @@ Status freeze_vocabulary(const DataOptions& options, Geometry* geometry) {
   return Status::ok();
 }
 
-bool is_frozen_vocabulary(const DataOptions& options, const DataFile& file) {
-  return !options.vocabulary.empty() && file.records == 0;
+bool is_frozen_vocabulary(const DataOptions& options, const Geometry& geometry, size_t file) {
+  return !options.vocabulary.empty() && file + 1 == geometry.files.size() &&
+         geometry.files[file].records == 0;
 }
 
 Result<DataFile> vocabulary_now(const DataOptions& options, const DataFile& frozen) {

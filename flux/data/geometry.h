@@ -56,12 +56,12 @@ struct Geometry {
   uint64_t shuffle_seed = 0;  // 0: records keep their order
   std::vector<DataFile> files;
   std::vector<DataBlock> blocks;
-  uint64_t bad_before = 0;  // records that were set aside before the files were made
+  uint64_t bad_before = 0;  // records that were set aside and are in none of the blocks
 
   uint64_t records() const;
   uint32_t batches_in(uint32_t block) const;  // 1..kBlockBatches
   uint64_t batches() const;
-  uint64_t bad_records() const;  // set aside, from these blocks or before they were made
+  uint64_t bad_records() const;  // set aside, all of them
   // Examples in one batch.
   uint32_t batch_records(uint32_t block, uint32_t batch) const;
   uint64_t hash() const;

@@ -15,13 +15,15 @@ std::string WrongLabel::text(const std::vector<std::string>& labels) const {
 }
 
 std::string WrongWeight::text() const {
+  if (!(value >= 0)) return fmt::format("weight {} is not a number of at least 0", value);
   return fmt::format("weight {} is larger than {}, the most that an example may have", value,
                      kExampleWeightMax);
 }
 
 std::optional<WrongWeight> find_wrong_weight(const Batch& batch) {
-  const auto at = std::find_if(batch.weights.begin(), batch.weights.end(),
-                               [](float weight) { return !(weight <= kExampleWeightMax); });
+  const auto at = std::find_if(batch.weights.begin(), batch.weights.end(), [](float weight) {
+    return !(weight >= 0 && weight <= kExampleWeightMax);
+  });
   if (at == batch.weights.end()) return std::nullopt;
   return WrongWeight{static_cast<uint32_t>(at - batch.weights.begin()), *at};
 }

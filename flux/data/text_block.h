@@ -16,6 +16,7 @@
 #include "flux/data/batch_place.h"
 #include "flux/data/dataset.h"
 #include "flux/data/geometry.h"
+#include "flux/data/one_by_one.h"
 
 namespace flux {
 
@@ -55,7 +56,7 @@ struct TextBlockPlace {
   uint32_t epoch = 0;
 };
 
-class TextBlock : public BlockReader {
+class TextBlock : public BlockReader, public OneByOne {
  public:
   // Bytes behind the text that may be read; they are zero.
   static constexpr size_t kSlack = 64;
@@ -69,6 +70,7 @@ class TextBlock : public BlockReader {
   // To be called once the text is there.
   Status prepare(std::vector<uint32_t> order);
 
+  void read_one_by_one() override { place_.batch_size = 1; }
   std::string describe(uint32_t batch) const override;
   std::string describe_example(uint32_t batch, uint32_t example) const override;
 
@@ -89,7 +91,7 @@ class TextBlock : public BlockReader {
   // The bytes of records `first` to `last` of the block, with their newlines.
   TextRange bytes_of(uint32_t first, uint32_t last) const;
 
-  const TextBlockPlace place_;
+  TextBlockPlace place_;
   const std::shared_ptr<BufferPool> pool_;
   Buffer<char> text_;
   std::vector<uint32_t> begins_;

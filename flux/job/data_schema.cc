@@ -224,7 +224,8 @@ void add_line_fields(Section* s) {
   s->value<D>(
        "columns", [](D & d) -> auto& { return d.job.data.columns; },
        "multislot, csv without header: what stands where in a line: names of labels, slots and "
-       "dense features, or `dense` (all of them), `weight`, `id`, `sid`, `logkey`, `-` (not read).")
+       "dense features, FIRST..LAST of dense features, or `dense` (all of them), `weight`, `id`, "
+       "`sid`, `logkey`, `-` (not read).")
       .tried_as({"order", "fields"})
       .defaults_to("labels, weight, sid, slots, dense");
   s->value<D>(

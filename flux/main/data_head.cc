@@ -26,21 +26,25 @@ void criteo_key_text(uint64_t key, std::string* out) {
     *out += fmt::format("{:x}", static_cast<uint32_t>(key));
 }
 
-// As it may stand in a line of words: what would part them, or part a name and a key, as a number.
-void append_escaped(const std::string& text, std::string* out) {
+// As it may stand in a line of words: what would part them, and the characters of `marks`, as a
+// number.
+void append_escaped(std::string_view text, std::string_view marks, std::string* out) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte <= 0x20 || byte == 0x7f || c == ':' || c == '\\')
+    if (byte <= 0x20 || byte == 0x7f || marks.find(c) != std::string_view::npos)
       *out += fmt::format("\\x{:02x}", byte);
     else
       *out += c;
   }
 }
 
+// What parts a name and a key, and what the numbers begin with.
+constexpr std::string_view kKeyMarks = ":\\", kNameMarks = "\\";
+
 void escape_all(std::vector<std::string>* names) {
   for (std::string& name : *names) {
     std::string escaped;
-    append_escaped(name, &escaped);
+    append_escaped(name, kKeyMarks, &escaped);
     name = std::move(escaped);
   }
 }
@@ -79,17 +83,20 @@ Status print_records(DataSource source, uint64_t left) {
   KeyNames names;
   KeyText key_text = [&](uint64_t key, std::string* out) {
     if (const std::string* name = names.find(key))
-      append_escaped(*name, out);
+      append_escaped(*name, kKeyMarks, out);
     else
       *out += std::to_string(key);
   };
   if (format == "criteo_tsv") key_text = criteo_key_text;
   // What comes before a mistake is shown, too.
-  const auto sink = [&](const Status& refused, const Batch& batch) -> Status {
+  const auto sink = [&](const Status& refused, const Batch& batch,
+                        const std::vector<std::string>& called) -> Status {
     FLUX_RETURN_IF_ERROR(refused);
     std::string text;
     for (uint32_t i = 0; i < batch.size && left > 0; ++i, --left) {
-      append_record_text(schema, batch, i, key_text, &text);
+      std::string name;
+      if (!called.empty()) append_escaped(called[i], kNameMarks, &name);
+      append_record_text(schema, batch, i, key_text, name, &text);
       text += '\n';
     }
     return print(text);

@@ -32,7 +32,8 @@ class BadCount {
 // Where bad records may be set aside, up to the first good one, which tells the format.
 Status look_at_file(const FirstRecords& data, size_t file, BadCount* bad) {
   uint64_t looked = 0, good = 0;
-  const auto sink = [&](const Status& refused, const Batch& batch) -> Status {
+  const auto sink = [&](const Status& refused, const Batch& batch,
+                        const auto& /*names*/) -> Status {
     looked += refused.is_ok() ? batch.size : 1;
     good += refused.is_ok() ? batch.size : 0;
     if (!refused.is_ok()) FLUX_RETURN_IF_ERROR(bad->add(refused));

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "flux/nn/finite.h"
+#include "flux/base/finite.h"
 
 namespace flux {
 namespace {

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
-from _bad_files import FEASIGN, flipped, write
+from _bad_files import FEASIGN, flipped, locked, write
 from _bad_types import BadFile, Format
+from _support import SOURCE
 
 BLOCKS = Format("blocks", FEASIGN.data.replace("feasign", "blocks"), FEASIGN.good, [],
                 FEASIGN.layers, "blocks")
@@ -15,8 +17,27 @@ def with_data(data: str) -> Format:
     return Format("blocks", data, [], [], FEASIGN.layers, "blocks")
 
 
+def of_numbers() -> Iterator[BadFile]:
+    """Floats that are no numbers, with the right check sums: block_file_test.cc makes the files."""
+    for name, says in [("nan_label", "label 'label' is nan"),
+                       ("inf_dense", "dense feature 'price' is inf"),
+                       ("nan_value", "a value of slot 'item' is nan"),
+                       ("negative_weight", "weight -1 is not a number of at least 0"),
+                       ("nan_weight", "weight nan is not a number of at least 0")]:
+        weights = ", weights: true" if "weight" in name else ""
+        yield BadFile(f"blocks: {name}",
+                      write((SOURCE / f"tests/golden/{name}.blocks").read_bytes()),
+                      f"{{path}}: record 2: {says}", with_data(BLOCKS.data + weights), "blocks")
+
+
 def of_blocks(good: bytes) -> Iterator[BadFile]:
     """`good`: the lines of FEASIGN as a block file."""
+    yield from of_numbers()
+    for name, make, says in [("missing", lambda path: None, "{path}: no file matches"),
+                             ("a folder", Path.mkdir, "{path}.*(folder|directory)"),
+                             ("no permission", locked(good), "{path}.*[Pp]ermission denied")]:
+        yield BadFile(f"blocks: {name}", make, says, BLOCKS, "blocks",
+                      locked=name == "no permission")
     size = len(good)
     schema_end = good.index(b"}") + 1
     damaged, cut = "{path}: damaged at byte \\d+", "it was cut, or is being written"

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from _bad_formats import ALL as OTHER_FORMATS
-from _bad_formats import SENTENCES
+from _bad_formats import CSV, HEADERS, LAYERS, NO_KEYS, SENTENCES, TEXT_SLOTS
 from _bad_types import BAD_LINE, LINES, BadFile, Format, Mistake
 
 
@@ -268,6 +268,24 @@ def of_all_pipes() -> Iterator[BadFile]:
         yield from of_pipes(fmt)
 
 
+def of_headers() -> Iterator[BadFile]:
+    for mistake in HEADERS:
+        yield BadFile(mistake.name, write(to_bytes([mistake.line, *CSV.good[1:]])),
+                      f"{{path}}:1:\\d+: .*{mistake.says}", CSV, CSV.suffix)
+
+
+def of_text_slots() -> Iterator[BadFile]:
+    """Keys that are texts, but no text."""
+    for name, line in TEXT_SLOTS:
+        fmt = Format(name, f"format: {name}, slots: [{{name: tag, text: true}}]", [], [], LAYERS)
+        header = ["label,tag"] if name == "csv" else []
+        lines = [*header, *(line.format(f"naïve{i}") for i in range(LINES - len(header)))]
+        for key in NO_KEYS:
+            lines[BAD_LINE - 1] = line.format(key)
+            yield BadFile(f"the text key {key!a}", write(to_bytes(lines)),
+                          f"{{path}}:{BAD_LINE}:\\d+: .*of slot 'tag': byte ", fmt, "txt")
+
+
 def all_text_cases() -> Iterator[BadFile]:
     for fmt in FORMATS:
         for mistake in of_mistakes(fmt):
@@ -275,6 +293,8 @@ def all_text_cases() -> Iterator[BadFile]:
         yield from of_lines(fmt)
         yield from of_files(fmt)
     yield from of_all_pipes()
+    yield from of_headers()
+    yield from of_text_slots()
 
 
 def good_variants(fmt: Format) -> dict[str, bytes]:

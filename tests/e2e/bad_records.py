@@ -68,6 +68,19 @@ class BadRecords(Case):
             text = (self.folder / path).read_bytes()[int(begin):int(end)]
             self.assertIn(text.decode("latin-1"), BAD)
 
+    def test_files_without_a_good_record_are_counted_too(self) -> None:
+        for name in ("0.txt", "c.txt", "z.txt"):
+            self.write(name, ["1 user:x\n"] * 70)
+        job = self.job("bad_records: 300")
+        self.flux("run", job, *sets(data__train="[0.txt, a.txt, c.txt, b.txt, z.txt]"))
+        summary = json.loads((self.folder / "out/summary.json").read_text())
+        bad = self.bad + 3 * 70
+        self.assertEqual([summary[k] for k in ("expected", "applied_once", "skipped", "lost",
+                                               "doubled")],
+                         [2 * (4000 + bad), 2 * 4000, 2 * bad, 0, 0])
+        told = (self.folder / "out/bad_records/pass-00000.tsv").read_text().splitlines()
+        self.assertEqual(len(told), bad)
+
     def test_one_more_stops_before_anything_is_trained(self) -> None:
         done = self.flux("run", self.job("bad_records: 59"), code=None)
         self.assert_refused(done, "a.txt:", "more than data.bad_records: 59")

@@ -76,6 +76,15 @@ class DataHead(Case):
         self.assertEqual(self.head("c.csv"), ["1 the\\x20city:a\\x3ab\\x5cc\n",
                                               "0 the\\x20city:x\\x20y\n"])
 
+    def test_names_of_examples(self) -> None:
+        lines = ["1 w=0.5 sid=7 user:3 price:0.25 id=a:7\n", "0 w=1 sid=8 user:4\n"]
+        (self.folder / "a.txt").write_text("".join(lines))
+        self.assertEqual(self.head("a.txt"), lines)
+        (self.folder / "b.txt").write_text("1 0.5 'a7 |user 3\n0 1 |user 4\n")
+        self.assertEqual(self.head("b.txt"), ["1 w=0.5 user:3 id=a7\n", "0 w=1 user:4\n"])
+        (self.folder / "c.csv").write_text('label,user,id\n1,3,a b\\c\n0,4,\n')
+        self.assertEqual(self.head("c.csv"), ["1 user:3 id=a\\x20b\\x5cc\n", "0 user:4\n"])
+
     def test_a_setting_needs_a_job(self) -> None:
         (self.folder / "a.txt").write_text("".join(LINES[:5]))
         for command in (["head"], ["stats"], ["validate"], ["convert", "--out", "b.blocks"]):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import unittest
 from typing import Any
 
 from _kill import KillCase
-from _support import Case, sets
+from _support import FLUX, Case, sets
 
 JOB = """
 name: sorted
@@ -101,6 +102,48 @@ class GlobalShuffle(Case):
         self.assert_refused(
             self.flux("run", "job.yaml", *sets(metrics__slices="[user]"), code=None),
             "data.global_shuffle does not go with metrics.slices")
+
+
+class Memory(Case):
+    """How much a run has at most, whatever shuffle_memory_mb says of the first records."""
+
+    records = 2500
+
+    def setUp(self) -> None:
+        super().setUp()
+        (self.folder / "t.txt").write_text("0 user:1\n")
+
+    def write(self, long_first: bool) -> None:
+        """Little by little: what this process has had counts for those that it starts."""
+        rest = " ".join(f"user:{key}" for key in range(1000, 4000))
+        with (self.folder / "a.txt").open("w") as file:
+            for long in (long_first, not long_first):
+                for i in range(self.records if long else 105_000):
+                    file.write(f"1 user:{i} {rest}\n" if long else f"0 user:{i}\n")
+
+    def most_of(self, *flags: str) -> int:
+        """The most memory of a run that ends with its first batch."""
+        (self.folder / "job.yaml").write_text(JOB.replace("EXTRA", ""))
+        pid = os.spawnv(os.P_NOWAIT, FLUX, [  # not waited for by anyone else
+            str(FLUX), "run", str(self.folder / "job.yaml"), "--fresh",
+            *sets(output=self.folder / "out", data__train=f"[{self.folder}/a.txt]",
+                  data__test=f"[{self.folder}/t.txt]", data__batch=2, stop__examples=1, threads=2),
+            *flags])
+        _, status, usage = os.wait4(pid, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+        return usage.ru_maxrss * 1024
+
+    def test_it_is_bounded(self) -> None:
+        in_memory, room = self.records * 3000 * 8, 24 << 20
+        for long_first in (False, True):
+            self.write(long_first)
+            without = self.most_of()
+            for memory, least, most in ((1000, in_memory, 2 * in_memory), (4, 0, 4 << 20)):
+                more = self.most_of(*sets(data__global_shuffle=True,
+                                          data__shuffle_memory_mb=memory)) - without
+                print(f"{long_first=}, shuffle_memory_mb {memory}: {more >> 20} MiB more")
+                self.assertLess(more, most + room)
+                self.assertGreater(more, least - room)
 
 
 class Killed(KillCase):

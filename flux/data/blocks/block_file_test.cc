@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -300,6 +302,61 @@ TEST_F(BlockFiles, AWriterThatErrsIsNotBelieved) {
   }
   // The table (3 numbers) and the counts (2 records of 2 slots); other bytes are any numbers.
   EXPECT_EQ(refused, 3 * sizeof(uint32_t) + 4);
+}
+
+// The files are also those of tests/e2e/_bad_blocks.py.
+TEST_F(BlockFiles, NumbersThatAreNoneAreRefusedByTheirRecord) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  DataOptions options;
+  options.format = "blocks";
+  options.slots = {slot_named("user"), slot_named("item", true)};
+  options.dense = {"price"};
+  options.shuffle = false;
+  const struct {
+    const char* name;
+    std::function<void(Batch*)> spoil;
+    const char* what;
+  } cases[] = {
+      {"nan_label", [](Batch* b) { b->labels[1] = kNan; }, "label 'label' is nan"},
+      {"inf_dense", [](Batch* b) { b->dense_values[1] = kInf; }, "dense feature 'price' is inf"},
+      {"nan_value", [](Batch* b) { b->values[4] = -kNan; }, "a value of slot 'item' is nan"},
+      {"negative_weight",
+       [](Batch* b) {
+         b->weights = {1, -1, 1};
+       },
+       "weight -1"},
+      {"nan_weight",
+       [](Batch* b) {
+         b->weights = {1, kNan, 1};
+       },
+       "weight nan"}};
+  for (const auto& [name, spoil, what] : cases) {
+    Batch batch;
+    batch.size = 3;
+    batch.slots = 2;
+    batch.dense = 1;
+    batch.labels = {1, 0, 1};
+    batch.dense_values = {0.5F, 1, 2};
+    batch.keys = {7, 8, 9, 17, 18, 27};
+    batch.begin = {0, 1, 3, 4, 5, 6, 6};
+    batch.values = {1, 0.5F, 2, 1, 3, 1};
+    spoil(&batch);
+    options.weights = !batch.weights.empty();
+    const std::string path = fmt::format("{}{}.blocks", testing::TempDir(), name);  // it stays
+    auto writer = BlockFileWriter::create(path, schema_of(options));
+    ASSERT_TRUE(writer.is_ok() && writer.value()->add(batch).is_ok());
+    ASSERT_TRUE(writer.value()->finish().is_ok());
+    const std::string golden = fmt::format("{}/tests/golden/{}.blocks", FLUX_SOURCE_DIR, name);
+    EXPECT_EQ(read_text(path), read_text(golden)) << fmt::format("cp {} {}", path, golden);
+    const auto data = open_data(path, options);
+    ASSERT_TRUE(data.is_ok()) << data.status().message();
+    std::vector<Batch> got;
+    const Status status = read_all(*data.value(), 0, &got);
+    EXPECT_EQ(status.code(), Code::kInvalid);
+    EXPECT_TRUE(status.message().starts_with(fmt::format("{}: record 2: {}", path, what)))
+        << status.message();
+  }
 }
 
 TEST_F(BlockFiles, AWriterThatIsGivenUpLeavesNothing) {

@@ -19,7 +19,7 @@ constexpr uint64_t kTailMagic = 0x444E454258554C46;  // "FLUXBEND"
 constexpr uint32_t kChunkMagic = 0x4B4E4843;         // "CHNK"
 constexpr uint32_t kIndexMagic = 0x58444E49;         // "INDX"
 
-constexpr uint32_t kChunkRecordsMax = 4096;
+constexpr uint32_t kChunkRecordsMax = 512;
 constexpr uint32_t kChunkBytesAim = 1 << 20;  // a chunk is closed when it has more
 constexpr uint32_t kChunkBytesMax = 1U << 30;
 constexpr uint32_t kSchemaBytesMax = 16 << 20;

@@ -24,6 +24,11 @@ T load_at(const char* at) {
   return value;
 }
 
+// Of keys with or without values: as constants, which costs no division.
+bool has_whole_keys(uint64_t bytes, bool values) {
+  return values ? bytes % 12 == 0 : bytes % 8 == 0;
+}
+
 uint32_t count_at(const char* counts, uint32_t count_bytes, uint32_t slot) {
   switch (count_bytes) {
     case 1:
@@ -33,6 +38,25 @@ uint32_t count_at(const char* counts, uint32_t count_bytes, uint32_t slot) {
     default:
       return load_at<uint32_t>(counts + size_t{slot} * 4);
   }
+}
+
+// Where the slots of a record begin, if its keys come from `at` on; how many keys it says.
+template <typename Count>
+uint64_t place_slots(const char* counts, uint32_t slots, uint32_t at, uint32_t* begin) {
+  uint64_t sum = 0;
+  for (uint32_t s = 0; s < slots; ++s) {
+    begin[s] = at + static_cast<uint32_t>(sum);
+    sum += load_at<Count>(counts + size_t{s} * sizeof(Count));
+  }
+  return sum;
+}
+
+uint64_t place_slots(const char* counts, uint32_t count_bytes, uint32_t slots, uint32_t at,
+                     uint32_t* begin) {
+  if (count_bytes == 1) [[likely]]
+    return place_slots<uint8_t>(counts, slots, at, begin);
+  if (count_bytes == 2) return place_slots<uint16_t>(counts, slots, at, begin);
+  return place_slots<uint32_t>(counts, slots, at, begin);
 }
 
 }  // namespace
@@ -66,6 +90,10 @@ Status RecordBlock::corrupt(const IndexEntry& chunk, const std::string& what) co
 Status RecordBlock::broken(uint32_t record) const {
   return error(Code::kCorrupt, "{}: record {} has other numbers of keys than its size allows",
                reading_->file->path(), number_in_file(record) + 1);
+}
+
+Status RecordBlock::refuse(uint32_t record, const std::string& what) const {
+  return invalid("{}: record {}: {}", reading_->file->path(), number_in_file(record) + 1, what);
 }
 
 uint64_t RecordBlock::number_in_file(uint32_t record) const {
@@ -118,7 +146,7 @@ Status RecordBlock::place_records(const IndexEntry& chunk, const char* payload,
     const uint64_t next = load_at<uint32_t>(payload + (size_t{r} + 1) * sizeof(uint32_t));
     const uint64_t size = next - begin;
     const bool good = next >= begin && next <= area_bytes && size >= before_keys &&
-                      (size - before_keys) % key_bytes_ == 0 &&
+                      has_whole_keys(size - before_keys, values_) &&
                       (many_keys_ || size == before_keys + uint64_t{slots_} * key_bytes_);
     if (!good) return corrupt(chunk, fmt::format("record {} of it has a wrong size", r + 1));
     const uint64_t number = chunk.first_record + r;
@@ -135,9 +163,8 @@ std::span<const uint32_t> RecordBlock::records_of(uint32_t batch) const {
   return std::span(order_).subspan(begin, std::min<uint64_t>(batch_size_, order_.size() - begin));
 }
 
-uint64_t RecordBlock::keys_in(const Place& place) const {
-  const uint64_t before = fixed_bytes_ + (many_keys_ ? slots_ * place.count_bytes : 0);
-  return (place.bytes - before) / key_bytes_;
+uint64_t RecordBlock::bytes_of_keys(const Place& place) const {
+  return place.bytes - fixed_bytes_ - (many_keys_ ? slots_ * place.count_bytes : 0);
 }
 
 void RecordBlock::size_batch(std::span<const uint32_t> records, Batch* out) const {
@@ -154,8 +181,10 @@ void RecordBlock::size_batch(std::span<const uint32_t> records, Batch* out) cons
   out->begin.resize(per_example ? 0 : n * slots_ + 1);
   uint64_t keys = per_example ? n : n * slots_;
   if (many_keys_ && !per_example)
-    keys = std::accumulate(records.begin(), records.end(), uint64_t{0},
-                           [this](uint64_t sum, uint32_t r) { return sum + keys_in(places_[r]); });
+    keys = std::accumulate(
+               records.begin(), records.end(), uint64_t{0},
+               [this](uint64_t sum, uint32_t r) { return sum + bytes_of_keys(places_[r]); }) /
+           key_bytes_;
   out->keys.resize(keys);
   out->values.resize(values_ && !per_example ? keys : 0);
   out->slices.clear();
@@ -182,19 +211,16 @@ void RecordBlock::read_fixed(const Place& place, size_t example, Batch* out) con
 }
 
 bool RecordBlock::read_keys(const Place& place, size_t example, uint32_t* at, Batch* out) const {
-  const uint64_t keys = keys_in(place);
   const char* counts = place.at + fixed_bytes_;
-  const char* source = counts + (many_keys_ ? size_t{slots_} * place.count_bytes : 0);
+  const uint64_t bytes = bytes_of_keys(place);
+  const char* source = place.at + (place.bytes - bytes);
   uint32_t* begin = out->begin.data() + example * slots_;
+  uint64_t keys = slots_;
   if (!many_keys_) {
     std::iota(begin, begin + slots_, *at);
   } else {
-    uint64_t sum = 0;
-    for (uint32_t s = 0; s < slots_; ++s) {
-      begin[s] = *at + static_cast<uint32_t>(sum);
-      sum += count_at(counts, place.count_bytes, s);
-    }
-    if (sum != keys) return false;
+    keys = place_slots(counts, place.count_bytes, slots_, *at, begin);
+    if (keys * key_bytes_ != bytes) return false;
   }
   std::memcpy(out->keys.data() + *at, source, keys * sizeof(uint64_t));
   if (values_)
@@ -210,7 +236,7 @@ bool RecordBlock::map_keys(const Place& place, size_t example, uint32_t* at, Bat
   std::vector<uint64_t> begins(slots_ + 1, 0);  // of the file's slots
   for (uint32_t s = 0; s < slots_; ++s)
     begins[s + 1] = begins[s] + (many_keys_ ? count_at(counts, place.count_bytes, s) : 1);
-  if (begins[slots_] != keys_in(place)) return false;
+  if (begins[slots_] * key_bytes_ != bytes_of_keys(place)) return false;
   for (uint32_t s = 0; s < slots_; ++s) {
     const uint32_t from = reading_->map.slots[s];
     const uint64_t n = begins[from + 1] - begins[from];
@@ -224,6 +250,16 @@ bool RecordBlock::map_keys(const Place& place, size_t example, uint32_t* at, Bat
     *at += static_cast<uint32_t>(n);
   }
   return true;
+}
+
+Status RecordBlock::check_numbers(std::span<const uint32_t> records, const Batch& batch) const {
+  if (const auto wrong = find_wrong_number(batch, reading_->names)) [[unlikely]]
+    return refuse(records[wrong->example], wrong->text);
+  if (const auto wrong = find_wrong_label(batch, reading_->unit_labels)) [[unlikely]]
+    return refuse(records[wrong->example], wrong->text(reading_->names.labels));
+  if (const auto wrong = find_wrong_weight(batch)) [[unlikely]]
+    return refuse(records[wrong->example], wrong->text());
+  return Status::ok();
 }
 
 Status RecordBlock::read_batch(uint32_t batch, Batch* out) const {
@@ -248,16 +284,10 @@ Status RecordBlock::read_batch(uint32_t batch, Batch* out) const {
     if (!fits) return broken(records[i]);
   }
   if (!out->begin.empty()) out->begin.back() = at;
-  if (const auto wrong = find_wrong_label(*out, reading_->unit_labels))
-    return invalid("{}: record {}: {}", reading_->file->path(),
-                   number_in_file(records[wrong->example]) + 1, wrong->text(reading_->labels));
-  if (const auto wrong = find_wrong_weight(*out))
-    return invalid("{}: record {}: {}", reading_->file->path(),
-                   number_in_file(records[wrong->example]) + 1, wrong->text());
+  FLUX_RETURN_IF_ERROR(check_numbers(records, *out));
   if (reading_->one_key)
     if (const auto wrong = take_one_key_each(out))
-      return invalid("{}: record {}: {}", reading_->file->path(),
-                     number_in_file(records[wrong->example]) + 1, wrong->text(reading_->slots));
+      return refuse(records[wrong->example], wrong->text(reading_->slots));
   reading_->features.apply(out);
   return Status::ok();
 }

@@ -2,8 +2,9 @@
 //
 // Chunks are checked against their hashes when they are loaded; what their records say of their own
 // size is checked as they are read, so that no file can make a reader look elsewhere.
-// Threads: immutable after load(). Failure: kCorrupt with path and byte; kInvalid if the file is
-// not the one that the pass was cut from.
+// Threads: immutable after load(), but for read_one_by_one(). Failure: kCorrupt with path and byte;
+// kInvalid if the file is not the one that the pass was cut from, or with path and record if a
+// number of it is none.
 #pragma once
 
 #include <memory>
@@ -14,6 +15,8 @@
 #include "flux/data/blocks/block_file.h"
 #include "flux/data/blocks/schema_map.h"
 #include "flux/data/feature_plan.h"
+#include "flux/data/number_check.h"
+#include "flux/data/one_by_one.h"
 #include "flux/data/text_block.h"
 
 namespace flux {
@@ -23,17 +26,19 @@ struct RecordReading {
   explicit RecordReading(const DataOptions& options)
       : features(options),
         slots(options.slots),
-        labels(options.labels),
         unit_labels(options.unit_labels),
         groups(!options.group.empty()),
         one_key(options.one_key),
-        key_per_example(options.key_per_example) {}
+        key_per_example(options.key_per_example) {
+    RecordSchema schema = schema_of(options);
+    names = {std::move(schema.labels), std::move(schema.dense), std::move(schema.slots)};
+  }
 
   std::shared_ptr<const BlockFile> file;
   SchemaMap map;
   FeaturePlan features;
   std::vector<SlotOptions> slots;
-  std::vector<std::string> labels;
+  BatchNames names;  // of what is read, before features are computed
   std::vector<uint32_t> unit_labels;
   bool groups = false;
   bool one_key = false;
@@ -41,7 +46,7 @@ struct RecordReading {
   uint64_t first_record = 0;  // of the file, counted over all files of the pass
 };
 
-class RecordBlock final : public BlockReader {
+class RecordBlock final : public BlockReader, public OneByOne {
  public:
   RecordBlock(std::shared_ptr<const RecordReading> reading, const DataBlock& block,
               uint32_t batch_size, std::shared_ptr<BufferPool> pool);
@@ -51,6 +56,7 @@ class RecordBlock final : public BlockReader {
 
   Status load(std::vector<uint32_t> order);
   Status read_batch(uint32_t batch, Batch* out) const override;
+  void read_one_by_one() override { batch_size_ = 1; }
   std::string describe(uint32_t batch) const override;
   std::string describe_example(uint32_t batch, uint32_t example) const override;
 
@@ -65,9 +71,11 @@ class RecordBlock final : public BlockReader {
                        uint32_t count_bytes);
   Status corrupt(const block_file::IndexEntry& chunk, const std::string& what) const;
   Status broken(uint32_t record) const;
+  Status refuse(uint32_t record, const std::string& what) const;
+  Status check_numbers(std::span<const uint32_t> records, const Batch& batch) const;
   std::span<const uint32_t> records_of(uint32_t batch) const;
   uint64_t number_in_file(uint32_t record) const;
-  uint64_t keys_in(const Place& place) const;
+  uint64_t bytes_of_keys(const Place& place) const;
   void read_fixed(const Place& place, size_t example, Batch* out) const;
   // Where keys of the example end in *out; false: its counts do not fit its size.
   bool read_keys(const Place& place, size_t example, uint32_t* at, Batch* out) const;
@@ -76,7 +84,7 @@ class RecordBlock final : public BlockReader {
 
   const std::shared_ptr<const RecordReading> reading_;
   const DataBlock block_;
-  const uint32_t batch_size_;
+  uint32_t batch_size_;
   const std::shared_ptr<BufferPool> pool_;
   const uint32_t fixed_bytes_, key_bytes_, slots_;
   const bool many_keys_, values_;

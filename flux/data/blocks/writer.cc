@@ -40,10 +40,12 @@ ChunkHead head_of(uint32_t magic, uint32_t count_bytes, uint64_t records,
 
 }  // namespace
 
-BlockFileWriter::BlockFileWriter(std::string path, RecordSchema schema, int file)
+BlockFileWriter::BlockFileWriter(std::string path, RecordSchema schema, int file,
+                                 uint32_t chunk_bytes)
     : path_(std::move(path)),
       temporary_(path_ + std::string(kTemporarySuffix)),
       schema_(std::move(schema)),
+      chunk_bytes_(chunk_bytes),
       file_(file),
       keys_begin_{0} {}
 
@@ -54,11 +56,12 @@ BlockFileWriter::~BlockFileWriter() {
 }
 
 Result<std::unique_ptr<BlockFileWriter>> BlockFileWriter::create(const std::string& path,
-                                                                 const RecordSchema& schema) {
+                                                                 const RecordSchema& schema,
+                                                                 uint32_t chunk_bytes) {
   const std::string temporary = path + std::string(kTemporarySuffix);
   const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) return io_error(temporary, "create");
-  std::unique_ptr<BlockFileWriter> writer(new BlockFileWriter(path, schema, file));
+  std::unique_ptr<BlockFileWriter> writer(new BlockFileWriter(path, schema, file, chunk_bytes));
   const std::string json = schema.to_json();
   block_file::Head head;
   head.schema_bytes = static_cast<uint32_t>(json.size());
@@ -121,7 +124,7 @@ Status BlockFileWriter::take(const Batch& batch, uint32_t example) {
     return invalid("{}: record {} has {} keys in a chunk; that is too many", path_,
                    records_ + keys_begin_.size(), keys_.size());
   const bool full = keys_begin_.size() > block_file::kChunkRecordsMax;
-  if (full || bytes > block_file::kChunkBytesAim) return close_chunk();
+  if (full || bytes > chunk_bytes_) return close_chunk();
   return Status::ok();
 }
 

@@ -1,7 +1,8 @@
 // BlockFileWriter: examples to a block file, chunk by chunk.
 //
 // The file appears under its name when finish() has succeeded, complete and flushed; a writer that
-// is destroyed before leaves nothing behind. Memory: one chunk and the index.
+// is destroyed before leaves nothing behind. Memory: one chunk, three times as it is written, and
+// the index.
 // Threads: one. Failure: kIo with path and reason.
 #pragma once
 
@@ -19,8 +20,10 @@ namespace flux {
 
 class BlockFileWriter {
  public:
-  static Result<std::unique_ptr<BlockFileWriter>> create(const std::string& path,
-                                                         const RecordSchema& schema);
+  // A chunk is closed when it has more than `chunk_bytes`.
+  static Result<std::unique_ptr<BlockFileWriter>> create(
+      const std::string& path, const RecordSchema& schema,
+      uint32_t chunk_bytes = block_file::kChunkBytesAim);
   ~BlockFileWriter();
   BlockFileWriter(const BlockFileWriter&) = delete;
   BlockFileWriter& operator=(const BlockFileWriter&) = delete;
@@ -35,7 +38,7 @@ class BlockFileWriter {
   uint64_t bytes() const { return offset_; }
 
  private:
-  BlockFileWriter(std::string path, RecordSchema schema, int file);
+  BlockFileWriter(std::string path, RecordSchema schema, int file, uint32_t chunk_bytes);
   void check_shape(const Batch& batch) const;
   Status take(const Batch& batch, uint32_t example);
   void add_example(const Batch& batch, uint32_t example);
@@ -46,6 +49,7 @@ class BlockFileWriter {
 
   const std::string path_, temporary_;
   const RecordSchema schema_;
+  const uint32_t chunk_bytes_;
   int file_;
   uint64_t offset_ = 0, records_ = 0;
   // The chunk under construction.

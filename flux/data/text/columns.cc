@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "flux/base/text.h"
 #include "flux/data/text/line_shape.h"
@@ -26,6 +27,22 @@ const std::map<std::string, LineColumn::Kind>& special() {
       {"dense", LineColumn::kAllDense}, {"weight", LineColumn::kWeight}, {"id", LineColumn::kId},
       {"sid", LineColumn::kSid},        {"logkey", LineColumn::kLogKey}, {"-", LineColumn::kSkip}};
   return names;
+}
+
+// FIRST..LAST; takes the dense features from `left`. Nothing: the name is no such thing.
+std::optional<LineColumn> take_range(const std::string& name, const DataOptions& options,
+                                     std::map<std::string, LineColumn>* left) {
+  const size_t dots = name.find("..");
+  if (dots == std::string::npos) return std::nullopt;
+  const auto first = left->find(name.substr(0, dots)), last = left->find(name.substr(dots + 2));
+  if (first == left->end() || last == left->end()) return std::nullopt;
+  const LineColumn from = first->second, to = last->second;
+  if (from.kind != LineColumn::kDense || to.kind != LineColumn::kDense || from.index > to.index)
+    return std::nullopt;
+  for (uint32_t i = from.index; i <= to.index; ++i)
+    if (!left->contains(options.dense[i])) return std::nullopt;
+  for (uint32_t i = from.index; i <= to.index; ++i) left->erase(options.dense[i]);
+  return LineColumn{LineColumn::kDense, from.index, name, to.index - from.index + 1};
 }
 
 Status missing(const std::map<std::string, LineColumn>& left, bool all_dense) {
@@ -92,6 +109,10 @@ Result<std::vector<LineColumn>> columns_of(const std::vector<std::string>& names
       left.erase(at);
       continue;
     }
+    if (auto range = take_range(name, options, &left)) {
+      out.push_back(*std::move(range));
+      continue;
+    }
     const auto role = special().find(name);
     const bool twice = std::any_of(out.begin(), out.end(), [&](const LineColumn& column) {
       return column.name == name && column.kind != LineColumn::kSkip;
@@ -99,10 +120,13 @@ Result<std::vector<LineColumn>> columns_of(const std::vector<std::string>& names
     if (twice) return invalid("data.columns: '{}' comes twice", name);
     if (role == special().end())
       return invalid(
-          "data.columns: '{}' (the {}) is no label, slot or dense feature{}; declare it, or write "
-          "- "
-          "for a column that is not read",
-          name, ordinal(out.size() + 1), did_you_mean(name, known));
+          "data.columns: '{}' (the {}) is no {}{}; declare it, or write - for a column that is not "
+          "read",
+          name, ordinal(out.size() + 1),
+          name.find("..") == std::string::npos
+              ? "label, slot or dense feature"
+              : "FIRST..LAST of dense features that come once, in the order of data.dense",
+          did_you_mean(name, known));
     out.push_back({role->second, 0, name});
   }
   const bool all_dense = std::any_of(out.begin(), out.end(), [](const LineColumn& column) {

@@ -1,10 +1,10 @@
 // Columns: what stands where in the lines of formats that go by place (multislot, csv), from the
 // names of data.columns.
 //
-// A name is that of a label, slot or dense feature, or one of: `dense` (all dense features, one
-// behind the other), `weight`, `id` (the example's name), `sid` (search or session), `logkey`
-// (Paddle's, with the search in characters 17 to 32), `-` (not read). Plain values and pure
-// functions.
+// A name is that of a label, slot or dense feature, or FIRST..LAST (the dense features from one to
+// another, in the order of data.dense), or one of: `dense` (all dense features), `weight`, `id`
+// (the example's name), `sid` (search or session), `logkey` (Paddle's, with the search in
+// characters 17 to 32), `-` (not read). Plain values and pure functions.
 // Failure: kInvalid that names the column, and what it should be.
 #pragma once
 
@@ -22,6 +22,7 @@ struct LineColumn {
   Kind kind = kSkip;
   uint32_t index = 0;  // of the label, slot or dense feature
   std::string name;
+  uint32_t width = 1;  // dense features from `index` on
 };
 
 // Every label, slot and dense feature of `options` has to be among `names`, once; weight if and

@@ -166,7 +166,8 @@ namespace {
 
 Status check_csv_columns(const std::vector<LineColumn>& columns) {
   for (const LineColumn& column : columns)
-    if (column.kind == LineColumn::kAllDense || column.kind == LineColumn::kLogKey)
+    if (column.kind == LineColumn::kAllDense || column.kind == LineColumn::kLogKey ||
+        column.width > 1)
       return invalid("data.columns: '{}' is for format multislot; a cell of csv holds one number",
                      column.name);
   return Status::ok();

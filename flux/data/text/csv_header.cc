@@ -1,5 +1,8 @@
 // The first lines of csv files.
 #include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "flux/base/text.h"
 #include "flux/data/criteo.h"
@@ -28,21 +31,29 @@ std::vector<std::string> header_cells(std::string_view header, const DataOptions
   return out;
 }
 
-// What data.columns calls the column; "": the job does not know it.
-std::string role_of(const std::string& name, const DataOptions& options) {
-  const auto in = [&](const std::vector<std::string>& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (in(options.csv.ignore)) return "-";
-  if (in(options.labels) || in(options.dense)) return name;
-  for (const SlotOptions& slot : options.slots)
-    if (slot.name == name) return name;
-  if (name == options.csv.weight && options.weights) return "weight";
-  if (name == options.csv.sid) return "sid";
-  if (name == options.csv.id) return "id";
-  const std::vector<std::string>& ignore = options.csv.ignore;
-  return std::find(ignore.begin(), ignore.end(), "*") != ignore.end() ? "-" : "";
-}
+// What data.columns calls the columns of a job.
+class Roles {
+ public:
+  explicit Roles(const DataOptions& options) {
+    for (const std::string& name : options.csv.ignore) roles_.try_emplace(name, "-");
+    for (const std::string& name : options.labels) roles_.try_emplace(name, name);
+    for (const std::string& name : options.dense) roles_.try_emplace(name, name);
+    for (const SlotOptions& slot : options.slots) roles_.try_emplace(slot.name, slot.name);
+    if (options.weights) roles_.try_emplace(options.csv.weight, "weight");
+    roles_.try_emplace(options.csv.sid, "sid");
+    roles_.try_emplace(options.csv.id, "id");
+    other_ = roles_.contains("*") && roles_.at("*") == "-" ? "-" : "";
+  }
+  // "": the job does not know the column.
+  const std::string& of(const std::string& name) const {
+    const auto at = roles_.find(name);
+    return at == roles_.end() ? other_ : at->second;
+  }
+
+ private:
+  std::unordered_map<std::string, std::string> roles_;
+  std::string other_;
+};
 
 std::vector<std::string> declared_names(const DataOptions& options) {
   std::vector<std::string> out = options.labels;
@@ -74,8 +85,10 @@ Result<std::string> header_of(const std::string& path, const PipeOptions& pipe) 
 Result<std::vector<std::string>> csv_columns(std::string_view header, const DataOptions& options) {
   std::vector<std::string> out;
   const std::vector<std::string> cells = header_cells(header, options);
+  const Roles roles(options);
+  std::unordered_set<std::string> found;
   for (size_t i = 0; i < cells.size(); ++i) {
-    std::string role = role_of(cells[i], options);
+    const std::string& role = roles.of(cells[i]);
     if (role.empty() && cells[i] == options.csv.weight)
       return invalid(
           "1:1: its {} column '{}' has weights of examples, but the job does not say data.weights: "
@@ -86,13 +99,11 @@ Result<std::vector<std::string>> csv_columns(std::string_view header, const Data
           "1:1: its {} column {} is not declared in the job{}; declare it, or name it "
           "in data.csv.ignore",
           ordinal(i + 1), shown_field(cells[i]), did_you_mean(cells[i], declared_names(options)));
-    if (role != "-" && std::find(out.begin(), out.end(), role) != out.end())
+    if (!found.insert(role).second && role != "-")
       return invalid("1:1: has two columns {}", shown_field(cells[i]));
-    out.push_back(std::move(role));
+    out.push_back(role);
   }
-  const auto missing = [&](const std::string& name) {
-    return std::find(out.begin(), out.end(), name) == out.end();
-  };
+  const auto missing = [&](const std::string& name) { return !found.contains(name); };
   for (const std::string& name : declared_names(options)) {
     const bool special =
         name == options.csv.weight || name == options.csv.sid || name == options.csv.id;

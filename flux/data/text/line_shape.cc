@@ -9,6 +9,7 @@
 #include "flux/data/decimal.h"
 #include "flux/data/features/feature.h"
 #include "flux/data/key_names.h"
+#include "flux/data/plain_text.h"
 #include "flux/data/text/number_scan.h"
 
 namespace flux {
@@ -158,6 +159,10 @@ std::optional<LineError> LineShape::read_key(uint32_t slot, std::string_view tex
   uint64_t key = 0;
   if (known.text) {
     if (text.empty()) return LineError{column, fmt::format("slot '{}' has no key", known.name)};
+    if (auto wrong = find_no_text(text)) [[unlikely]]
+      return LineError{
+          column + wrong->column - 1,
+          fmt::format("key {} of slot '{}': {}", shown_field(text), known.name, wrong->what)};
     key = text_key(text);
   } else {
     if (!parse_whole(text, &key))

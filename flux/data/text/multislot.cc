@@ -28,7 +28,7 @@ class PlainMultiSlot::Words : public LineWords {
 
 uint64_t PlainMultiSlot::width(const LineColumn& column) const {
   if (column.kind == LineColumn::kSlot || column.kind == LineColumn::kSkip) return kAny;
-  return column.kind == LineColumn::kAllDense ? shape_.dense().size() : 1;
+  return column.kind == LineColumn::kAllDense ? shape_.dense().size() : column.width;
 }
 
 std::string PlainMultiSlot::shown_slot(size_t place) const {
@@ -92,7 +92,7 @@ std::optional<LineError> PlainMultiSlot::read_value(const LineColumn& column, si
     case LineColumn::kAllDense:
       return shape_.read_dense(static_cast<uint32_t>(i), word, at, out);
     case LineColumn::kDense:
-      return shape_.read_dense(column.index, word, at, out);
+      return shape_.read_dense(column.index + static_cast<uint32_t>(i), word, at, out);
     case LineColumn::kWeight:
       return shape_.read_weight(word, at, out);
     case LineColumn::kSid:

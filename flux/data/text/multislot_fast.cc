@@ -85,12 +85,12 @@ bool FastMultiSlot::parse(std::string_view line, LineRecord* out) const {
       good = read_keys(column.index, count, &at, out);
     } else if (column.kind == LineColumn::kAllDense) {
       good = count == out->dense.size() && read_dense(0, count, &at, out);
+    } else if (column.kind == LineColumn::kDense) {
+      good = count == column.width && read_dense(column.index, count, &at, out);
     } else if (column.kind == LineColumn::kSkip) {
       good = skip_words(count, &at, end);
     } else if (count != 1) {
       return false;
-    } else if (column.kind == LineColumn::kDense) {
-      good = read_dense(column.index, 1, &at, out);
     } else if (column.kind == LineColumn::kLabel) {
       const uint32_t more = *at == ' ' ? scan_decimal(at + 1, &out->labels[column.index]) : 0;
       good = more > 0;

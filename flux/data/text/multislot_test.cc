@@ -78,6 +78,38 @@ TEST(MultiSlotLine, ReadsWeightsNamesSessionsAndLeavesColumnsOut) {
   EXPECT_EQ(refusal("1 a 1 b 1 -1", o), "11: weight '-1' is not a number of at least 0");
 }
 
+// As Paddle has float slots of several numbers beside others.
+DataOptions with_ranges() {
+  DataOptions o = options();
+  o.dense = {"price", "a1", "a2", "a3", "b1", "b2"};
+  o.columns = {"a1..a3", "click", "user", "price", "b1..b2", "item", "tags"};
+  return o;
+}
+
+TEST(MultiSlotLine, SeveralSlotsOfNumbers) {
+  EXPECT_EQ(read("3 1 2 3 1 1 1 17 1 9 2 4 5 0 0", with_ranges()),
+            "w=1 group=0 ordered=true label=0x1p+0 dense=0x1.2p+3 dense=0x1p+0 dense=0x1p+1 "
+            "dense=0x1.8p+1 dense=0x1p+2 dense=0x1.4p+2 0:17:0x1p+0");
+  EXPECT_EQ(refusal("2 1 2 1 1 1 17 1 9 2 4 5 0 0", with_ranges()),
+            "1: slot 'a1..a3' (1st) says 2 values; it has 3");
+  EXPECT_EQ(refusal("3 1 x 3 1 1 1 17 1 9 2 4 5 0 0", with_ranges()),
+            "5: 'x' of dense feature 'a2' is not a number");
+}
+
+TEST(MultiSlotLine, RangesAreInTheOrderOfDense) {
+  const auto problem = [](const std::string& first, const std::string& second) {
+    DataOptions o = with_ranges();
+    o.columns = {"click", "user", "item", "tags", "price", first, second};
+    return multislot_columns(o).status().message().substr(0, 44);
+  };
+  EXPECT_EQ(problem("a1..a3", "b1..b2"), "");
+  EXPECT_EQ(problem("a1..a1", "a2..b2"), "");
+  EXPECT_EQ(problem("a3..a1", "b1..b2"), "data.columns: 'a3..a1' (the 6th) is no FIRST");
+  EXPECT_EQ(problem("a1..a3", "a3..b2"), "data.columns: 'a3..b2' (the 7th) is no FIRST") << "twice";
+  EXPECT_EQ(problem("a1..a3", "b1..user"), "data.columns: 'b1..user' (the 7th) is no FIR");
+  EXPECT_EQ(problem("a1..a3", "b1"), "data.columns: the dense feature 'b2' is not ");
+}
+
 TEST(MultiSlotLine, ColumnsMustFitWhatIsDeclared) {
   const auto problem = [](std::vector<std::string> names, bool weights = false) {
     DataOptions o = options();
@@ -145,6 +177,20 @@ TEST(MultiSlotLine, TheFastParserReadsWhatThePlainOneReads) {
   const std::vector<LineColumn> places = columns(o);
   expect_fast_as_plain(FastMultiSlot(shape, places), PlainMultiSlot(shape, places), made_line,
                        " \t.-e0123456789\r");
+}
+
+TEST(MultiSlotLine, TheFastParserReadsSeveralSlotsOfNumbersToo) {
+  const DataOptions o = with_ranges();
+  const LineShape shape(o);
+  const std::vector<LineColumn> places = columns(o);
+  expect_fast_as_plain(
+      FastMultiSlot(shape, places), PlainMultiSlot(shape, places),
+      [](Random* random) {
+        const auto number = [&] { return random->below(1000) / 16.0; };
+        return fmt::format("3 {} {} -{} 1 1 1 {} 1 {} 2 {} {} 0 1 7", number(), number(), number(),
+                           random->next(), number(), number(), number());
+      },
+      " \t.-e0123456789\r");
 }
 
 }  // namespace

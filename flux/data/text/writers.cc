@@ -64,9 +64,8 @@ Status holds_all(const WrittenSchema& /*schema*/) {
 
 Status append_feasign(const WrittenSchema& schema, const Batch& batch, uint32_t example,
                       std::string_view name, std::string* out) {
-  append_record_text(schema, batch, example, nullptr, out);
   FLUX_RETURN_IF_ERROR(check_name("feasign", name, " \t\r"));
-  if (!name.empty()) fmt::format_to(std::back_inserter(*out), " id={}", name);
+  append_record_text(schema, batch, example, nullptr, name, out);
   return Status::ok();
 }
 

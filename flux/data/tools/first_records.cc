@@ -8,12 +8,15 @@
 #include "flux/data/options.h"
 #include "flux/data/sources/line_stream.h"
 #include "flux/data/text/csv.h"
+#include "flux/data/text/example_names.h"
 #include "flux/data/tools/whole_data.h"
 
 namespace flux {
 namespace {
 
 constexpr uint64_t kLinesAtOnce = 1024;
+
+using Names = std::vector<std::string>;
 
 Status no_record(const std::string& path) {
   return invalid("{}: holds no record; remove it from the data or fill it", path);
@@ -61,9 +64,11 @@ Result<uint64_t> FirstRecords::read_lines(const std::string& path, uint64_t reco
     std::vector<uint32_t> order(block.records);
     std::iota(order.begin(), order.end(), 0U);
     FLUX_RETURN_IF_ERROR(reader->prepare(std::move(order)));
+    const auto* names = dynamic_cast<const ExampleNames*>(reader.get());
     for (uint32_t i = 0; i < block.records; ++i) {
       const Status refused = reader->read_batch(i, &batch);
-      FLUX_RETURN_IF_ERROR(sink(refused, batch));
+      const bool named = names != nullptr && refused.is_ok();
+      FLUX_RETURN_IF_ERROR(sink(refused, batch, named ? names->names_of(i) : Names()));
     }
     done += block.records;
   }
@@ -78,12 +83,12 @@ Result<uint64_t> FirstRecords::read_others(const std::string& path, uint64_t rec
   Status of_sink;
   const Status status = data.read_first(records, [&](const Batch& batch) {
     done += batch.size;
-    return of_sink = sink(Status::ok(), batch);
+    return of_sink = sink(Status::ok(), batch, Names());
   });
   FLUX_RETURN_IF_ERROR(of_sink);
   if (!status.is_ok()) {
     ++done;
-    FLUX_RETURN_IF_ERROR(sink(status, Batch()));
+    FLUX_RETURN_IF_ERROR(sink(status, Batch(), Names()));
   }
   return std::min(done, records);
 }

@@ -28,8 +28,10 @@ class FirstRecords {
   size_t files() const { return files_.size(); }
   RecordSchema schema() const { return schema_of(options_); }
   // `refused`: ok, and the batch has the next records; or why the next one is none ("path:line:col:
-  // what is wrong"), and `batch` is of no use.
-  using Sink = std::function<Status(const Status& refused, const Batch& batch)>;
+  // what is wrong"), and `batch` is of no use. `names`: what the lines call the examples of the
+  // batch ("": nothing); empty in formats without names.
+  using Sink = std::function<Status(const Status& refused, const Batch& batch,
+                                    const std::vector<std::string>& names)>;
   // The first `records` of a file, refused ones included; returns how many there were. A file that
   // has none is refused. Formats without lines end at the first that is refused.
   Result<uint64_t> read(size_t file, uint64_t records, const Sink& sink) const;

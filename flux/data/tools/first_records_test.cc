@@ -25,7 +25,7 @@ struct Read {
   Status status;
   uint64_t records = 0;
   std::vector<uint64_t> keys;
-  std::vector<std::string> refused;
+  std::vector<std::string> refused, names;
 };
 
 Read read(const std::string& path, const DataOptions& options, uint64_t records) {
@@ -35,13 +35,16 @@ Read read(const std::string& path, const DataOptions& options, uint64_t records)
     out.status = data.status();
     return out;
   }
-  const auto got = data.value().read(0, records, [&](const Status& refused, const Batch& batch) {
-    if (refused.is_ok())
-      out.keys.insert(out.keys.end(), batch.keys.begin(), batch.keys.end());
-    else
-      out.refused.push_back(refused.message());
-    return Status::ok();
-  });
+  const auto got = data.value().read(
+      0, records,
+      [&](const Status& refused, const Batch& batch, const std::vector<std::string>& names) {
+        out.names.insert(out.names.end(), names.begin(), names.end());
+        if (refused.is_ok())
+          out.keys.insert(out.keys.end(), batch.keys.begin(), batch.keys.end());
+        else
+          out.refused.push_back(refused.message());
+        return Status::ok();
+      });
   out.status = got.status();
   if (got.is_ok()) out.records = got.value();
   return out;
@@ -89,12 +92,19 @@ TEST(FirstRecords, AreThoseOfAScanInEveryFormat) {
   }
 }
 
+TEST(FirstRecords, HaveTheNamesOfTheirLines) {
+  const TestDirectory dir;
+  const std::string path =
+      dir.write("a", "1 item:1 id=x\n0 item:2\n0 item:? id=y\n1 id=z item:3\n");
+  EXPECT_EQ(read(path, options_of(), 9).names, (std::vector<std::string>{"x", "", "z"}));
+}
+
 TEST(FirstRecords, WhatTheSinkSaysEndsTheReading) {
   const TestDirectory dir;
   const auto data = FirstRecords::open({dir.write("a", "1 item:1\n0 item:2\n")}, options_of());
   ASSERT_TRUE(data.is_ok());
   int seen = 0;
-  const auto got = data.value().read(0, 5, [&](const Status&, const Batch&) {
+  const auto got = data.value().read(0, 5, [&](const Status&, const Batch&, const auto&) {
     ++seen;
     return error(Code::kCancelled, "enough");
   });

@@ -1,11 +1,12 @@
 // Global shuffle: every record of some data once, in an order drawn from a seed, as one block file.
 //
 // Each record goes to a bucket that is drawn for it, and each bucket is then shuffled by itself, so
-// that every order is equally likely and no more than a bucket is in memory. The order depends on
-// the records, the seed and the number of buckets, not on threads or the machine.
+// that every order is equally likely and no more than a bucket is in memory. How many there are is
+// told from the first records; a bucket that turns out too large is split in the same way. The
+// order depends on the records, the seed and the memory, not on threads or the machine.
+// Memory: that of the options, and the blocks of the data that are being parsed.
 // Threads: blocks are parsed by those of the data, all else is done by the calling one.
-// Failure: as Dataset and BlockFileWriter; kInvalid if the memory is too little by far. Nothing is
-// left behind but a complete file.
+// Failure: as Dataset and BlockFileWriter. Nothing is left behind but a complete file.
 #pragma once
 
 #include <atomic>

@@ -21,12 +21,18 @@ DataOptions options_of() {
   return options;
 }
 
-// Record i has i + 1 keys at most 3, of which the first is i.
+constexpr uint64_t kLongFrom = 110'000;
+
+uint64_t keys_of(uint64_t record) {
+  return record < kLongFrom ? 1 + record % 3 : 50;
+}
+
+// Record i has keys_of(i) keys, of which the first is i.
 std::string lines(uint64_t n) {
   std::string text;
   for (uint64_t i = 0; i < n; ++i) {
     text += fmt::format("{} price:{}.5 item:{}", i % 2, i, i);
-    for (uint64_t k = 0; k < i % 3; ++k) text += fmt::format(" item:{}", 1'000'000 + k);
+    for (uint64_t k = 1; k < keys_of(i); ++k) text += fmt::format(" item:{}", 1'000'000 + k);
     text += '\n';
   }
   return text;
@@ -52,7 +58,7 @@ Shuffled shuffle(const TestDirectory& folder, const std::string& path, uint64_t 
                   .read([&](const Batch& batch) {
                     for (uint32_t i = 0; i < batch.size; ++i) {
                       const uint64_t id = batch.keys[batch.begin[i]];
-                      EXPECT_EQ(batch.begin[i + 1] - batch.begin[i], id % 3 + 1);
+                      EXPECT_EQ(batch.begin[i + 1] - batch.begin[i], keys_of(id));
                       EXPECT_EQ(batch.labels[i], static_cast<float>(id % 2));
                       EXPECT_EQ(batch.dense_values[i], static_cast<float>(id) + 0.5F);
                       result.firsts.push_back(id);
@@ -66,7 +72,7 @@ Shuffled shuffle(const TestDirectory& folder, const std::string& path, uint64_t 
 TEST(GlobalShuffle, EveryRecordOnceInAnOrderOfTheSeed) {
   const TestDirectory folder;
   const std::string path = folder.write("a.txt", lines(5000));
-  for (const uint64_t memory : {1ULL << 30, 60'000ULL}) {  // in memory; by some buckets
+  for (const uint64_t memory : {1ULL << 30, 60'000ULL, 100ULL}) {  // in memory; by buckets
     const Shuffled one = shuffle(folder, path, 1, memory, 1);
     ASSERT_TRUE(one.status.is_ok()) << one.status.message();
     EXPECT_EQ(shuffle(folder, path, 1, memory, 3).firsts, one.firsts) << "threads";
@@ -100,14 +106,22 @@ TEST(GlobalShuffle, EveryOrderIsEquallyLikely) {
   }
 }
 
-TEST(GlobalShuffle, SaysThatTheMemoryIsTooLittle) {
+// How many buckets there are is told from the first 100,000 records: here one, or too few.
+TEST(GlobalShuffle, LongRecordsBehindShortOnes) {
   const TestDirectory folder;
-  const std::string path = folder.write("a.txt", lines(5000));
-  const Shuffled refused = shuffle(folder, path, 1, 100, 1);
-  EXPECT_EQ(refused.status.code(), Code::kInvalid);
-  EXPECT_NE(refused.status.message().find("the shuffle needs about"), std::string::npos)
-      << refused.status.message();
-  EXPECT_FALSE(std::filesystem::exists(folder.path("out.blocks")));
+  const std::string path = folder.write("a.txt", lines(kLongFrom + 10'000));
+  for (const uint64_t memory : {8ULL << 20, 1ULL << 20}) {
+    Shuffled shuffled = shuffle(folder, path, 1, memory, 2);
+    ASSERT_TRUE(shuffled.status.is_ok()) << shuffled.status.message();
+    uint64_t behind = 0;  // of the long ones, in the second half
+    for (size_t i = shuffled.firsts.size() / 2; i < shuffled.firsts.size(); ++i)
+      behind += shuffled.firsts[i] >= kLongFrom ? 1 : 0;
+    EXPECT_NEAR(static_cast<double>(behind), 5000, 300);
+    std::sort(shuffled.firsts.begin(), shuffled.firsts.end());
+    std::vector<uint64_t> all(kLongFrom + 10'000);
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(shuffled.firsts, all);
+  }
 }
 
 }  // namespace

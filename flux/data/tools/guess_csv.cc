@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
+#include <set>
 
 #include "flux/base/text.h"
 #include "flux/data/decimal.h"
@@ -152,10 +153,10 @@ std::optional<DataOptions> guess_csv(Lines lines) {
   out.csv.missing = {"", "NA"};
   out.labels = labels_of(names, seen);
   if (out.labels.empty()) return std::nullopt;
+  const std::set<std::string> labels(out.labels.begin(), out.labels.end());
   for (size_t c = 0; c < names.size(); ++c) {
     const std::string& name = names[c];
-    const bool label = std::find(out.labels.begin(), out.labels.end(), name) != out.labels.end();
-    if (label || name == "id") {
+    if (labels.contains(name) || name == "id") {
       out.columns.push_back(name);
       continue;
     }

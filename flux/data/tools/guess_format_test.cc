@@ -34,10 +34,34 @@ TEST(GuessFormat, EachFormatIsKnownByItsLines) {
   EXPECT_EQ(guess("1 |user 17 |tags a b:2\n-1 't |user 4 |dense x:1\n"),
             "vw label: user tags~* #x -1");
   EXPECT_EQ(guess("1 1 2 17 9 1 4 2 0.5 3\n1 0 1 17 1 4 2 0.5 3\n"),
-            "multislot label: slot2 slot3 #number4_1 #number4_2 [label,slot2,slot3,dense]");
+            "multislot label: slot2 slot3 #number4_1 #number4_2 "
+            "[label,slot2,slot3,number4_1..number4_2]");
+  EXPECT_EQ(guess("1 1 2 0.5 3 1 17 1 0.25 3 1.5 2 1\n1 0 2 0.5 3 1 17 1 9 3 1.5 2 1\n"),
+            "multislot label: slot3 #number2_1 #number2_2 #number4 #number5_1 #number5_2 "
+            "#number5_3 [label,number2_1..number2_2,slot3,number4,number5_1..number5_3]");
   EXPECT_EQ(guess("click,user,city,price,weight\n1,17,Rome,0.5,1\n0,4|5,NA,,2\n"),
             "csv click: user city~ #price w");
   EXPECT_EQ(guess("user\tlabel\n17:0.5\t1\n"), "csv label: user*");
+}
+
+TEST(GuessFormat, LinesOfWindows) {
+  EXPECT_EQ(guess("1 |user 17 |tags a b:2\r\n0 |user 4 |dense x:1\r\n"),
+            "vw label: user tags~* #x");
+  EXPECT_EQ(guess("1 |\r\n0 |\r\n"), guess("1 |\n0 |\n")) << "a bar, and nothing behind it";
+  EXPECT_EQ(guess("1 |a 1|\r\n").substr(0, 23), "its format is not clear");
+}
+
+// So many that to look for each of them among all others would take long.
+TEST(GuessFormat, ManyNames) {
+  constexpr int kNames = 60'000;
+  std::string numbers = "1 |dense", header, cells;
+  for (int i = 0; i < kNames; ++i) {
+    numbers += fmt::format(" n{}:1", i);
+    header += fmt::format("label{},", i);
+    cells += "1,";
+  }
+  EXPECT_EQ(split(guess(numbers + " |user 3\n"), '#').size(), kNames + 1U);
+  EXPECT_EQ(split(guess(header + "user\n" + cells + "17\n"), ',').size(), size_t{kNames});
 }
 
 TEST(GuessFormat, SeveralLabelsOfCsv) {

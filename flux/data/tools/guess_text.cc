@@ -165,37 +165,43 @@ struct Space {
   bool text = false, values = false;
 };
 
-bool add_space(const std::string& part, std::map<std::string, Space>* spaces,
-               std::vector<std::string>* order, std::vector<std::string>* dense) {
+// Names in the order in which they came.
+struct VwSeen {
+  std::map<std::string, Space> spaces;
+  std::vector<std::string> order;  // of the namespaces
+  std::set<std::string> numbers;
+  std::vector<std::string> dense;  // the same
+};
+
+void add_space(const std::string& part, VwSeen* seen) {
   const std::vector<std::string> words = words_of(part);
-  const bool named = !part.empty() && part[0] != ' ' && part[0] != '\t';
+  const bool named = !words.empty() && part.starts_with(words[0]);
   std::string name = named ? words[0] : "features";
   const size_t weight = name.find(':');
   const bool scaled = weight != std::string::npos;
   name.resize(std::min(weight, name.size()));
   if (name == "dense") {
     for (size_t i = 1; i < words.size(); ++i) {
-      const std::string number = words[i].substr(0, words[i].find(':'));
-      if (std::find(dense->begin(), dense->end(), number) == dense->end()) dense->push_back(number);
+      std::string number = words[i].substr(0, words[i].find(':'));
+      if (seen->numbers.insert(number).second) seen->dense.push_back(std::move(number));
     }
-    return true;
+    return;
   }
-  if (spaces->try_emplace(name).second) order->push_back(name);
-  Space& space = (*spaces)[name];
+  const auto [at, fresh] = seen->spaces.try_emplace(name);
+  if (fresh) seen->order.push_back(name);
+  Space& space = at->second;
   space.values = space.values || scaled;
   for (size_t i = named ? 1 : 0; i < words.size(); ++i) {
     const size_t mark = words[i].rfind(':');
     space.values = space.values || mark != std::string::npos;
     space.text = space.text || !is_whole(words[i].substr(0, mark));
   }
-  return true;
 }
 
 }  // namespace
 
 std::optional<DataOptions> guess_vw(Lines lines) {
-  std::map<std::string, Space> spaces;
-  std::vector<std::string> order;
+  VwSeen seen;
   DataOptions out;
   out.format = "vw";
   for (const std::string& line : lines) {
@@ -203,10 +209,11 @@ std::optional<DataOptions> guess_vw(Lines lines) {
     const std::vector<std::string> head = words_of(parts[0]);
     if (parts.size() < 2 || head.empty() || !is_number(head[0])) return std::nullopt;
     out.weights = out.weights || (head.size() > 1 && is_number(head[1]));
-    for (size_t i = 1; i < parts.size(); ++i) add_space(parts[i], &spaces, &order, &out.dense);
+    for (size_t i = 1; i < parts.size(); ++i) add_space(parts[i], &seen);
   }
-  for (const std::string& name : order)
-    out.slots.push_back({name, "", spaces[name].text, spaces[name].values});
+  for (const std::string& name : seen.order)
+    out.slots.push_back({name, "", seen.spaces[name].text, seen.spaces[name].values});
+  out.dense = std::move(seen.dense);
   return checked(std::move(out), lines);
 }
 
@@ -250,8 +257,6 @@ std::optional<DataOptions> guess_multislot(Lines lines) {
   const auto label = std::find_if(places.begin(), places.end(),
                                   [](const PlaceSeen& seen) { return seen.one && seen.binary; });
   if (label == places.end() || places.size() < 2) return std::nullopt;
-  size_t wide = 0;  // slots with several numbers: only one can be `dense`
-  for (const PlaceSeen& seen : places) wide += !seen.whole && seen.width > 1 ? 1 : 0;
   for (size_t p = 0; p < places.size(); ++p) {
     const PlaceSeen& seen = places[p];
     if (p == static_cast<size_t>(label - places.begin())) {
@@ -259,11 +264,13 @@ std::optional<DataOptions> guess_multislot(Lines lines) {
     } else if (seen.whole) {
       out.slots.push_back({fmt::format("slot{}", p + 1), ""});
       out.columns.push_back(out.slots.back().name);
-    } else if (seen.same_width && (wide == 0 || (wide == 1 && seen.width > 1))) {
+    } else if (seen.same_width && seen.width > 0) {
+      const size_t first = out.dense.size();
       for (size_t i = 0; i < seen.width; ++i)
         out.dense.push_back(seen.width == 1 ? fmt::format("number{}", p + 1)
                                             : fmt::format("number{}_{}", p + 1, i + 1));
-      out.columns.push_back(seen.width == 1 ? out.dense.back() : "dense");
+      out.columns.push_back(seen.width == 1 ? out.dense.back()
+                                            : out.dense[first] + ".." + out.dense.back());
     } else {
       return std::nullopt;
     }

@@ -7,7 +7,7 @@
 namespace flux {
 
 void append_record_text(const RecordSchema& schema, const Batch& batch, uint32_t example,
-                        const KeyText& key_text, std::string* out) {
+                        const KeyText& key_text, std::string_view name, std::string* out) {
   const auto put = std::back_inserter(*out);
   const auto put_key = [&](uint64_t key) {
     if (key_text != nullptr)
@@ -36,6 +36,7 @@ void append_record_text(const RecordSchema& schema, const Batch& batch, uint32_t
     const float value = batch.dense_values[size_t{example} * batch.dense + d];
     if (value != 0) fmt::format_to(put, " {}:{}", schema.dense[d], value);
   }
+  if (!name.empty()) fmt::format_to(put, " id={}", name);
 }
 
 }  // namespace flux

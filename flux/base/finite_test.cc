@@ -1,4 +1,4 @@
-#include "flux/nn/finite.h"
+#include "flux/base/finite.h"
 
 #include <cfloat>
 #include <cmath>
