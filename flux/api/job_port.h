@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "flux/base/latency.h"
 #include "flux/base/status.h"
 #include "flux/cluster/block_queue.h"
 #include "flux/protocol/push_session.h"
@@ -104,6 +105,7 @@ struct WorkerReport {
   // What it saw while training (metrics/progressive_set.h), as bytes that the port only carries;
   // empty: not told this time.
   std::string metrics;
+  LatencyHistogram push_times = {};  // from each push request to its answer
 };
 
 struct LeaseRequest {

@@ -147,6 +147,8 @@ struct JobTotals {
   double cpu_s = 0;           // of the process
   uint64_t rss_bytes = 0;
   uint64_t pulls = 0, pushes = 0, bytes_in = 0, bytes_out = 0;
+  // Shards' answers to pushes: had it before; nothing applied for another reason.
+  uint64_t duplicates = 0, refused = 0;
 };
 
 class ServerAdminPort {

@@ -252,6 +252,8 @@ std::string encode_message(const JobTotals& m) {
   out.set_pushes(m.pushes);
   out.set_bytes_in(m.bytes_in);
   out.set_bytes_out(m.bytes_out);
+  out.set_duplicates(m.duplicates);
+  out.set_refused(m.refused);
   return out.SerializeAsString();
 }
 Status decode_message(std::string_view bytes, JobTotals* m) {
@@ -263,7 +265,8 @@ Status decode_message(std::string_view bytes, JobTotals* m) {
         in.doubled(),       in.content_hash(),
         in.cpu_s(),         in.rss_bytes(),
         in.pulls(),         in.pushes(),
-        in.bytes_in(),      in.bytes_out()};
+        in.bytes_in(),      in.bytes_out(),
+        in.duplicates(),    in.refused()};
   if (in.dense_min_size() != in.dense_max_size())
     return invalid("answer of totals: {} and {} counts of examples", in.dense_min_size(),
                    in.dense_max_size());

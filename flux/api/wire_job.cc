@@ -26,6 +26,9 @@ void put_report(const WorkerReport& m, wire::WorkerReport* out) {
   out->set_waits(m.waits);
   for (const BlockId& block : m.ahead) put_block(block, out->add_ahead());
   out->set_metrics(m.metrics);
+  const std::vector<uint64_t> times = m.push_times.counts();
+  out->mutable_push_times()->Assign(times.begin(), times.end());
+  out->set_push_time_max_ns(m.push_times.max_ns());
 }
 
 Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
@@ -42,7 +45,9 @@ Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
         {in.stage_ns().begin(), in.stage_ns().end()},
         in.waits(),
         {},
-        in.metrics()};
+        in.metrics(),
+        LatencyHistogram::of({in.push_times().data(), static_cast<size_t>(in.push_times_size())},
+                             in.push_time_max_ns())};
   if (in.ahead_size() > kAheadMax)
     return invalid("a report of {} blocks ahead, at most {}", in.ahead_size(), kAheadMax);
   m->ahead.resize(static_cast<size_t>(in.ahead_size()));

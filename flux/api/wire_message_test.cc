@@ -102,7 +102,7 @@ TEST(WireMessage, MarksSavesAndTotalsOfAServer) {
   ASSERT_EQ(ask.expected.size(), 2U);
   EXPECT_EQ(ask.expected[1].records, 20U);
   EXPECT_EQ(ask.expected[1].repeats, 3U);
-  const JobTotals totals{1, {2, 3}, 4, {{5, 6}}, 7, 8, 9, 10, 11.5, 12, 13, 14, 15, 16};
+  const JobTotals totals{1, {2, 3}, 4, {{5, 6}}, 7, 8, 9, 10, 11.5, 12, 13, 14, 15, 16, 17, 18};
   const JobTotals t = round_trip(totals);
   EXPECT_EQ(t.rows, 1U);
   EXPECT_EQ(t.occurrences, totals.occurrences);
@@ -120,6 +120,8 @@ TEST(WireMessage, MarksSavesAndTotalsOfAServer) {
   EXPECT_EQ(t.pushes, 14U);
   EXPECT_EQ(t.bytes_in, 15U);
   EXPECT_EQ(t.bytes_out, 16U);
+  EXPECT_EQ(t.duplicates, 17U);
+  EXPECT_EQ(t.refused, 18U);
 }
 
 TEST(WireMessage, JoiningACoordinator) {
@@ -192,13 +194,17 @@ TEST(WireMessage, JoiningACoordinator) {
 }
 
 WorkerReport some_report() {
-  return {1,     2, 3.5, 0.75, 5, 6, 7, 8, 9.5, 10, {-1, 12}, "pull from server 1", {{1, 2, 3, 4}},
-          "seen"};
+  LatencyHistogram times;
+  times.add(3 * kMillisecond);
+  return {
+      1,      2,    3.5, 0.75, 5, 6, 7, 8, 9.5, 10, {-1, 12}, "pull from server 1", {{1, 2, 3, 4}},
+      "seen", times};
 }
 void expect_some_report(const WorkerReport& r) {
   EXPECT_EQ(r.examples, 1U);
   EXPECT_EQ(r.ahead, (std::vector<BlockId>{{1, 2, 3, 4}}));
   EXPECT_EQ(r.metrics, "seen");
+  EXPECT_EQ(r.push_times, some_report().push_times);
   EXPECT_EQ(r.batches, 2U);
   EXPECT_EQ(r.loss_sum, 3.5);
   EXPECT_EQ(r.train_auc, 0.75);

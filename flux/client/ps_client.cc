@@ -275,6 +275,9 @@ uint64_t PsClient::resends() const {
 uint64_t PsClient::duplicates() const {
   return state_->session().duplicates();
 }
+const LatencyHistogram& PsClient::push_times() const {
+  return state_->push_times();
+}
 std::string PsClient::waits_for_pull() const {
   return state_->waits_for_pull();
 }

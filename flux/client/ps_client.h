@@ -25,6 +25,7 @@
 #include "flux/api/model_shape.h"
 #include "flux/api/server.h"
 #include "flux/base/executor.h"
+#include "flux/base/latency.h"
 #include "flux/client/merge.h"
 #include "flux/client/server_ports.h"
 #include "flux/protocol/push_session.h"
@@ -101,6 +102,8 @@ class PsClient {
   const Status& status() const;
   uint64_t resends() const;
   uint64_t duplicates() const;
+  // From each push request to its answer; of lost ones none.
+  const LatencyHistogram& push_times() const;
   // Whom it waits for: "server 1"; "" if nobody owes an answer.
   std::string waits_for_pull() const;
   std::string waits_for_push() const;

@@ -75,6 +75,7 @@ void PsClient::State::send_push(PushAction* action) {
   }
   request.claim = PushClaim{options_.incarnation, work.geometry, ids, Verdict::kApplied};
   ++flight->calls;
+  sent->since = executor_->now_ns();
   ServerPorts::begin(port, sent);
   port->port->push(request, carry<PushReply>([sent](State* self, const PushReply& reply) {
                      self->pushed(sent.get(), reply);
@@ -100,6 +101,7 @@ void PsClient::State::pushed(SentPush* sent, const PushReply& reply) {
   const PushAction& action = sent->action;
   const Code code = reply.status.code();
   if (reply.status.is_ok() && !reply.answers.empty()) {
+    push_times_.add(executor_->now_ns() - sent->since);
     std::vector<PushAction> actions;
     session_.on_answers(action, reply.answers, reply.receipt, executor_->now_ns(), &actions);
     perform(&actions);

@@ -25,6 +25,7 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   size_t in_flight() const { return flights_.size(); }
   const Status& status() const { return status_; }
   const PushSession& session() const { return session_; }
+  const LatencyHistogram& push_times() const { return push_times_; }
   void on_failure(std::function<void()> failed) { failed_ = std::move(failed); }
   std::string waits_for_pull() const;
   std::string waits_for_push() const;
@@ -80,6 +81,7 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
         : Call(Kind::kPush), action(std::move(what)), flight(std::move(of)) {}
     PushAction action;
     FlightPtr flight;
+    TimeNs since = 0;
   };
   struct SentConfirm : ServerPorts::Call {
     explicit SentConfirm(PushAction what) : Call(Kind::kConfirm), action(std::move(what)) {}
@@ -139,6 +141,7 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   size_t lingering_ = 0;  // flights that are complete but may still be read
   std::vector<std::shared_ptr<Waiting>> waiting_;
   std::string last_trouble_;  // why a push is tried again
+  LatencyHistogram push_times_;
   bool fetching_ = false;
   bool timer_armed_ = false;
   TimeNs timer_at_ = 0;

@@ -54,6 +54,7 @@ TEST_F(PsClientTest, SendsAgainWhatIsNotAnswered) {
   servers_[1].sent[2].answer(Answer::kDuplicate);
   EXPECT_EQ(released_.size(), 1U);
   EXPECT_EQ(client_->duplicates(), 1U);
+  EXPECT_EQ(client_->push_times().count(), 2U) << "of lost ones none";
   executor_.advance_to(10000);
   EXPECT_EQ(servers_[1].sent.size(), 3U);
   EXPECT_EQ(executor_.tasks(), 0U);

@@ -330,6 +330,8 @@ void JobMaster::State::add_totals(const JobTotals& t) {
   sum.rss_bytes += t.rss_bytes;
   sum.pulls += t.pulls;
   sum.pushes += t.pushes;
+  sum.duplicates += t.duplicates;
+  sum.refused += t.refused;
   sum.bytes_in += t.bytes_in;
   sum.bytes_out += t.bytes_out;
   outcome_.servers.push_back(t);

@@ -18,6 +18,7 @@ void JobMaster::State::add_report(WorkerReport* sum, const WorkerReport& r) {
   sum->batches += r.batches;
   sum->loss_sum += r.loss_sum;
   sum->duplicates += r.duplicates;
+  sum->push_times.merge(r.push_times);
   sum->resends += r.resends;
   sum->bytes_sent += r.bytes_sent;
   sum->bytes_received += r.bytes_received;
@@ -36,6 +37,7 @@ WorkerReport JobMaster::State::since(const WorkerReport& report, const WorkerRep
   less(&r.batches, base.batches);
   r.loss_sum -= base.loss_sum;
   less(&r.duplicates, base.duplicates);
+  r.push_times.subtract(base.push_times);
   less(&r.resends, base.resends);
   less(&r.bytes_sent, base.bytes_sent);
   less(&r.bytes_received, base.bytes_received);

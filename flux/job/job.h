@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -67,7 +68,8 @@ struct Job {
   uint32_t replicas = 0;        // of each shard in a cluster; 0: 2 if it has two servers
   uint32_t hung_after = 10;     // seconds that a lost process has to come back, then it is killed
   std::string wire = "fp32";    // fp32 | fp16 | bf16: numbers between workers and servers
-  double checkpoint_every_s = 60;  // 0: only at the end of a pass
+  // 0: only at the end of a pass; not given: see main/job_roles.h
+  std::optional<float> checkpoint_every_s;
   uint32_t checkpoint_keep = 2;
   uint32_t checkpoint_full_every = 8;  // checkpoints; 1: shards are always saved whole
 

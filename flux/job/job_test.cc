@@ -62,7 +62,7 @@ TEST(Job, EveryFieldHasItsDefault) {
   EXPECT_EQ(job.mode, "async");
   EXPECT_EQ(job.push_in_flight, 4U);
   EXPECT_EQ(job.wire, "fp32");
-  EXPECT_EQ(job.checkpoint_every_s, 60);
+  EXPECT_EQ(job.checkpoint_every_s, std::nullopt);
   EXPECT_EQ(job.checkpoint_keep, 2U);
   EXPECT_EQ(job.checkpoint_full_every, 8U);
   EXPECT_EQ(job.skip_limit, 0.001);
@@ -142,7 +142,7 @@ on_workers_change: {lr: sqrt, reference: 4, warmup_batches: 70}
   EXPECT_EQ(job.mode, "half_async");
   EXPECT_EQ(job.push_in_flight, 9U);
   EXPECT_EQ(job.wire, "bf16");
-  EXPECT_EQ(job.checkpoint_every_s, 0.5);
+  EXPECT_EQ(job.checkpoint_every_s, 0.5F);
   EXPECT_EQ(job.checkpoint_keep, 9U);
   EXPECT_EQ(job.checkpoint_full_every, 3U);
   EXPECT_EQ(job.skip_limit, 0.25);

@@ -110,8 +110,11 @@ Section make_checkpoint_section() {
   s.doc = "When checkpoints are written and how many are kept.";
   s.value<D>(
        "every_s", [](D & d) -> auto& { return d.job.checkpoint_every_s; },
-       "Seconds between checkpoints; 0: only at the end of a pass.")
+       "Seconds between checkpoints; 0: only at the end of a pass. In a cluster, where shards "
+       "whose "
+       "replicas are all lost go back to the last one, the default keeps that younger than 10 s.")
       .between(0, 604'800)
+      .defaults_to("60, in a cluster 8")
       .tried_as({"every", "interval", "interval_s", "seconds"});
   s.value<D>(
        "keep", [](D & d) -> auto& { return d.job.checkpoint_keep; },

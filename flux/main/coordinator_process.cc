@@ -180,6 +180,7 @@ class CoordinatorProcess {
     FLUX_ASSIGN_OR_RETURN(JobPlan plan, make_plan(role_, spec_, worker_threads(job, -1)));
     plan.rebalance = job.rebalance;
     plan.replicas = job.replicas != 0 ? job.replicas : servers() >= 2 ? 2 : 1;
+    plan.checkpoint_every_s = checkpoint_every_s(job, true);
     JobConsoleOptions shown;
     shown.terminal = ::isatty(STDOUT_FILENO) != 0;
     shown.output = job.output;

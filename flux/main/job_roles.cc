@@ -153,6 +153,11 @@ uint32_t worker_threads(const Job& job, int wish) {
   return asked != 0 ? asked : std::max(1U, std::thread::hardware_concurrency());
 }
 
+double checkpoint_every_s(const Job& job, bool cluster) {
+  constexpr double kAlone = 60, kCluster = 8;
+  return job.checkpoint_every_s ? *job.checkpoint_every_s : cluster ? kCluster : kAlone;
+}
+
 uint64_t random_id() {
   std::random_device device;
   const uint64_t value = (static_cast<uint64_t>(device()) << 32) | device();
@@ -174,7 +179,7 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   plan.phases = phase_names(job);
   plan.mode = job.mode;
   plan.deterministic = job.deterministic;
-  plan.checkpoint_every_s = job.checkpoint_every_s;
+  plan.checkpoint_every_s = checkpoint_every_s(job, false);
   plan.checkpoint_keep = job.checkpoint_keep;
   plan.key_per_example = job.data.key_per_example;
   plan.skip_limit = job.skip_limit;

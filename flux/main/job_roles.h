@@ -57,7 +57,11 @@ uint32_t worker_threads(const Job& job, int wish);
 // Not 0; differs for every process and start.
 uint64_t random_id();
 
-// `threads` read the data when it is cut.
+// Seconds between checkpoints: the job's, else 60, in a cluster 8. There a shard whose replicas are
+// all lost comes from the last one, which is to be at most 10 s old; making it takes time, too.
+double checkpoint_every_s(const Job& job, bool cluster);
+// `threads` read the data when it is cut. For a run in one process; a coordinator of others sets
+// what differs there.
 Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads);
 
 // The namespace of a job in a server: shards with their initial rows and dense values. `epoch` is

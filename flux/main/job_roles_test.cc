@@ -99,5 +99,14 @@ TEST(JobRoles, APlanCutsTheDataOfTheCurrentFolderByAbsolutePaths) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(JobRoles, CheckpointsOfAClusterAreNeverOld) {
+  Job job;
+  EXPECT_EQ(checkpoint_every_s(job, false), 60);
+  EXPECT_LT(checkpoint_every_s(job, true), 10);
+  job.checkpoint_every_s = 0.0F;  // only at the end of a pass
+  EXPECT_EQ(checkpoint_every_s(job, true), 0);
+  EXPECT_EQ(checkpoint_every_s(job, false), 0);
+}
+
 }  // namespace
 }  // namespace flux

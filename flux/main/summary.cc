@@ -24,6 +24,15 @@ Json accounting_json(const Accounting& a) {
           {"skipped", a.skipped}};
 }
 
+Json pushes_json(const PushSummary& p) {
+  return {{"count", p.times.count()},
+          {"p50_ms", p.times.quantile_ms(0.5)},
+          {"p99_ms", p.times.quantile_ms(0.99)},
+          {"max_ms", p.times.max_ms()},
+          {"duplicates", p.duplicates},
+          {"refused", p.refused}};
+}
+
 }  // namespace
 
 std::string summary_json(const Summary& s) {
@@ -57,6 +66,7 @@ std::string summary_json(const Summary& s) {
   j["threads"] = s.threads;
   j["mode"] = s.mode;
   j["wire"] = s.wire;
+  j["pushes"] = pushes_json(s.pushes);
   j["roles"] = nlohmann::ordered_json::array();
   for (const RoleCost& role : s.roles)
     j["roles"].push_back({{"role", role.role},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "flux/base/latency.h"
 #include "flux/base/status.h"
 #include "flux/main/accounting.h"
 #include "flux/metrics/metric_values.h"
@@ -20,6 +21,12 @@ struct RoleCost {
   double cpu_s = 0;
   uint64_t peak_rss_bytes = 0;
   uint64_t bytes_in = 0, bytes_out = 0;  // to and from other roles
+};
+
+// Pushes of all workers, and what shards answered to them.
+struct PushSummary {
+  LatencyHistogram times;  // from each request to its answer
+  uint64_t duplicates = 0, refused = 0;
 };
 
 // One phase of a job with several.
@@ -51,6 +58,7 @@ struct Summary {
   uint32_t threads = 0;
   std::string mode = "async";
   std::string wire = "none";  // form of numbers between processes; "none": one process
+  PushSummary pushes;
   std::vector<RoleCost> roles;
   uint64_t model_hash = 0;  // of all rows and dense parameters
 };

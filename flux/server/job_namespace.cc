@@ -41,6 +41,8 @@ JobTotals job_totals(const Server& server, std::span<const ShardId> shards, bool
   sum.dense = totals.dense;
   sum.pulls = totals.pulls;
   sum.pushes = totals.pushes;
+  sum.duplicates = totals.duplicates;
+  sum.refused = totals.refused;
   if (!rows) return sum;
   sum.content_hash = server.content_hash(shards);
   if (expected.empty()) return sum;

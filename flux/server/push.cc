@@ -76,6 +76,18 @@ ShardAnswer Server::push_one(const PushRequest& request, size_t i, TimeNs now, O
   return answer;
 }
 
+void Server::count_answers(const PushReply& reply) {
+  uint64_t duplicates = 0, refused = 0;
+  for (const ShardAnswer& answer : reply.answers) {
+    if (answer.answer == Answer::kDuplicate)
+      ++duplicates;
+    else if (answer.answer != Answer::kApplied)
+      ++refused;
+  }
+  if (duplicates > 0) duplicates_.fetch_add(duplicates, std::memory_order_relaxed);
+  if (refused > 0) refused_.fetch_add(refused, std::memory_order_relaxed);
+}
+
 void Server::push(const PushRequest& request, std::function<void(const PushReply&)> done) {
   pushes_.fetch_add(1, std::memory_order_relaxed);
   if (request.step != nullptr) return push_sync(request, std::move(done));
@@ -102,6 +114,7 @@ void Server::push(const PushRequest& request, std::function<void(const PushReply
     kill_point(KillPoint::kAfterForward);
     reply.receipt = replicator_.receipts().number(receipt);
   }
+  count_answers(reply);
   kill_point(KillPoint::kBeforeReply);
   done(reply);
   kill_point(KillPoint::kAfterReply);

@@ -206,6 +206,7 @@ void Server::finish(const SyncPushes& finished) {
       if (push->backups[i].peer) outbox.wait_for_head(push->backups[i], push->shards[i]);
     const ReceiptPtr receipt = replicator_.send(&outbox, {});
     if (receipt) push->reply.receipt = replicator_.receipts().number(receipt);
+    count_answers(push->reply);
     const auto done = std::move(push->done);
     done(push->reply);
   }

@@ -279,6 +279,8 @@ ServerTotals Server::totals(std::span<const ShardId> shards) const {
   if (options_.parameters > 0) sum.dense.resize(std::max<size_t>(1, shape_.phases.size()));
   sum.pulls = pulls_.load(std::memory_order_relaxed);
   sum.pushes = pushes_.load(std::memory_order_relaxed);
+  sum.duplicates = duplicates_.load(std::memory_order_relaxed);
+  sum.refused = refused_.load(std::memory_order_relaxed);
   for (const ShardId id : shards) {
     if (id >= slots_.size()) continue;
     const ShardSlot& slot = *slots_[id];

@@ -85,6 +85,8 @@ struct ServerTotals {
   uint64_t memory_bytes = 0;
   std::vector<DenseExamples> dense;  // by phase
   uint64_t pulls = 0, pushes = 0;    // requests served
+  // Shards' answers to pushes: had it before; nothing applied for another reason.
+  uint64_t duplicates = 0, refused = 0;
 };
 
 class SyncMerger;  // server/sync_merger.h
@@ -259,6 +261,7 @@ class Server final : public ServerPort,
   static void settle(const SyncPour::Reply& reply, SyncPushes* finished);
   void settle_all(const Replies& answers, PourBatch* batch);
   void finish(const SyncPushes& finished);
+  void count_answers(const PushReply& reply);
   // Changes each named shard inside its lock, then pours what that completed.
   void change_shards(std::span<const ShardId> shards,
                      const std::function<void(ShardSlot*, Replies*)>& change);
@@ -340,6 +343,7 @@ class Server final : public ServerPort,
   mutable std::vector<std::unique_ptr<ShardSlot>> slots_;  // by ShardId
   Replicator replicator_;
   mutable std::atomic<uint64_t> pulls_{0}, pushes_{0};
+  std::atomic<uint64_t> duplicates_{0}, refused_{0};
   std::atomic<uint64_t> sync_bytes_{0};  // that wait
   std::atomic<uint64_t> diverged_{0};
   std::atomic<TimeNs> coordinator_ns_{0};  // when it was heard

@@ -113,6 +113,8 @@ TEST(Server, DuplicatesAndStalePushesChangeNothing) {
   const auto mixed = send_push(server.get(), stale.request);
   EXPECT_EQ(mixed[2], Answer::kStaleEpoch);
   EXPECT_EQ(mixed[3], Answer::kApplied);
+  EXPECT_EQ(server->totals().duplicates, 2 * n);
+  EXPECT_EQ(server->totals().refused, 2 * n + 1);
   EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 2), (std::vector<uint32_t>{0b01, 0}));
   EXPECT_EQ(marked(*server, {0, 0, 0, 0}, 2, true), (std::vector<uint32_t>{0b11, 0}));
   float row[kDim];

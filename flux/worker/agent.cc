@@ -348,6 +348,7 @@ WorkerReport WorkerAgent::report(bool with_metrics) const {
   if (with_metrics && options_.report_auc) out.metrics = sum.metrics.encode();
   if (out.metrics.size() > kMetricsBytesMax) out.metrics.clear();
   out.duplicates = sum.duplicates;
+  out.push_times = sum.push_times;
   out.stage_ns.assign(sum.stage_ns.begin(), sum.stage_ns.end());
   for (const auto& lane : lanes_) {
     out.resends += lane->resends();

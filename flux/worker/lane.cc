@@ -234,6 +234,7 @@ bool Lane::compute_front() {
   const std::lock_guard lock(progress_mutex_);
   for (size_t s = 0; s < kStages; ++s) progress_.stage_ns[s] += std::exchange(batch_ns_[s], 0);
   progress_.duplicates = client_.duplicates();
+  progress_.push_times = client_.push_times();
   resends_.store(client_.resends(), std::memory_order_relaxed);
   return true;
 }
@@ -362,6 +363,7 @@ void Lane::finish() {
   const std::lock_guard lock(progress_mutex_);
   wait_text_.clear();
   progress_.duplicates = client_.duplicates();
+  progress_.push_times = client_.push_times();
   resends_.store(client_.resends(), std::memory_order_relaxed);
   for (size_t s = 0; s < kStages; ++s) progress_.stage_ns[s] += std::exchange(batch_ns_[s], 0);
 }
@@ -440,6 +442,7 @@ void Lane::add_progress(Progress* sum) const {
   sum->batches += progress_.batches;
   sum->loss_sum += progress_.loss_sum;
   sum->duplicates += progress_.duplicates;
+  sum->push_times.merge(progress_.push_times);
   for (size_t s = 0; s < kStages; ++s) sum->stage_ns[s] += progress_.stage_ns[s];
   sum->metrics.merge(progress_.metrics);
 }

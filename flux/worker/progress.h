@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "flux/base/latency.h"
 #include "flux/metrics/progressive_set.h"
 
 namespace flux {
@@ -20,6 +21,7 @@ struct Progress {
   uint64_t batches = 0;
   double loss_sum = 0;
   uint64_t duplicates = 0;  // shard answers "had it before"
+  LatencyHistogram push_times;
   std::array<int64_t, kStages> stage_ns{};
   ProgressiveSet metrics;  // each prediction made before its example was learnt
 };
