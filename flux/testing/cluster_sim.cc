@@ -557,6 +557,8 @@ class Cluster {
     }
     for (const ReplicaAudit::Seen& one : seen)
       if (one.server->diverged() > 0) fail(one.name + ": a history differs from its primary's");
+    for (const auto& server : servers_)
+      if (server && !(wrong = server->look()).empty()) fail(server->name() + ": " + wrong);
     if (!coordinator_ && !complete_ && now() - gone_since_ > kEndWithin)
       fail("nobody starts the job again");
     post(kSecond, [this] { look(); });
