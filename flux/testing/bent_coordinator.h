@@ -175,9 +175,10 @@ class ShadowFiles final : public Files {
     return inner_->sync_folder(path);
   }
   bool exists(const std::string& path) override { return inner_->exists(path); }
-  std::vector<std::string> list(const std::string& folder) override {
+  Result<std::vector<std::string>> list(const std::string& folder) override {
     const bool blind = bent_->bug == ClusterBug::kTermReused && folder.ends_with("/terms");
-    return blind ? std::vector<std::string>() : inner_->list(folder);
+    if (blind) return std::vector<std::string>();
+    return inner_->list(folder);
   }
   Status remove_all(const std::string& path) override { return inner_->remove_all(path); }
 

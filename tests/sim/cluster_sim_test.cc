@@ -54,6 +54,8 @@ TEST(ClusterSim, EveryExampleIsAppliedOncePerEpochOnEveryShard) {
     sum.jumps += result.jumps;
     sum.poisoned += result.poisoned;
     sum.skipped += result.skipped;
+    sum.unread += result.unread;
+    sum.misread += result.misread;
     ++modes[result.mode];
     return result.ok;
   });
@@ -67,6 +69,8 @@ TEST(ClusterSim, EveryExampleIsAppliedOncePerEpochOnEveryShard) {
   EXPECT_GT(sum.jumps, kSeeds / 4);
   EXPECT_GT(sum.poisoned, kSeeds / 4);
   EXPECT_GT(sum.skipped, kSeeds / 4);
+  EXPECT_GT(sum.unread, kSeeds / 20);
+  EXPECT_GT(sum.misread, kSeeds / 20);
   EXPECT_EQ(modes.size(), 3U);
   std::printf(
       "%lu crashes, %lu of them by poison, %lu lives, %lu clock jumps, %lu checkpoints, %lu "
