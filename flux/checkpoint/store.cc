@@ -26,9 +26,10 @@ std::string CheckpointStore::path_in(uint64_t number, std::string_view name) con
   return join_path(path_of(number), name);
 }
 
-std::vector<uint64_t> CheckpointStore::committed() const {
+Result<std::vector<uint64_t>> CheckpointStore::committed() const {
+  FLUX_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_->list(folder_));
   std::vector<uint64_t> numbers;
-  for (const std::string& name : files_->list(folder_))
+  for (const std::string& name : names)
     if (is_checkpoint_name(name) &&
         files_->exists(join_path(join_path(folder_, name), kManifestName)))
       numbers.push_back(std::stoull(name));
@@ -43,8 +44,10 @@ bool CheckpointStore::is_committed(uint64_t number) const {
 // Whatever uses the bad file cannot be used; the rest can.
 Status CheckpointStore::add_advice(const Status& status, uint64_t bad, const Place& file) const {
   if (status.code() == Code::kIo) return status;  // the disk failed, not the file
+  const auto numbers = committed();
+  if (!numbers.is_ok()) return status;
   std::vector<std::string> moved, others;
-  for (const uint64_t number : committed()) {
+  for (const uint64_t number : numbers.value()) {
     bool uses = number == bad;
     if (!uses && !file.second.empty()) {
       const auto needed = needed_by({number});
@@ -61,7 +64,7 @@ Status CheckpointStore::add_advice(const Status& status, uint64_t bad, const Pla
 }
 
 Result<Manifest> CheckpointStore::load_newest() const {
-  const std::vector<uint64_t> numbers = committed();
+  FLUX_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, committed());
   if (numbers.empty()) return error(Code::kNotFound, "no checkpoint in {}", folder_);
   return load(numbers.back());
 }
@@ -148,7 +151,7 @@ Status CheckpointStore::check_named_files(const Manifest& manifest) const {
 
 Status CheckpointStore::commit(const Manifest& manifest) const {
   const std::string path = path_of(manifest.number);
-  const std::vector<uint64_t> numbers = committed();
+  FLUX_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, committed());
   if (!numbers.empty() && numbers.back() >= manifest.number)
     return error(Code::kStale, "{}: checkpoint {} is committed already", path, numbers.back());
   FLUX_RETURN_IF_ERROR(check_named_files(manifest));

@@ -33,8 +33,8 @@ class CheckpointStore {
   explicit CheckpointStore(std::string folder, Files* files = &real_files())
       : folder_(std::move(folder)), files_(files) {}
 
-  // Numbers of committed checkpoints, rising.
-  std::vector<uint64_t> committed() const;
+  // Numbers of committed checkpoints, rising. A folder that cannot be read is not an empty one.
+  Result<std::vector<uint64_t>> committed() const;
   bool is_committed(uint64_t number) const;
   // All that can be; the first failure otherwise (somebody may write there still).
   Status remove_leftovers() const;

@@ -21,7 +21,8 @@ Status CheckpointStore::remove_leftovers() const {
     const Status removed = files_->remove_all(path);
     if (worst.is_ok()) worst = removed;
   };
-  for (const std::string& name : files_->list(folder_)) {
+  FLUX_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_->list(folder_));
+  for (const std::string& name : names) {
     const std::string path = join_path(folder_, name);
     if (name.ends_with(kTemporarySuffix)) remove(path);
     if (!is_checkpoint_name(name)) continue;
@@ -30,7 +31,8 @@ Status CheckpointStore::remove_leftovers() const {
       remove(path);
       continue;
     }
-    for (const std::string& file : files_->list(path))
+    FLUX_ASSIGN_OR_RETURN(const std::vector<std::string> within, files_->list(path));
+    for (const std::string& file : within)
       if (file.ends_with(kTemporarySuffix)) remove(join_path(path, file));
   }
   return worst;
@@ -40,9 +42,11 @@ Result<uint64_t> CheckpointStore::begin(uint64_t last) const {
   const std::string claims = join_path(folder_, kClaimsFolder);
   FLUX_RETURN_IF_ERROR(files_->make_folders(claims));
   uint64_t number = last;
-  for (const std::string& folder : {folder_, claims})
-    for (const std::string& name : files_->list(folder))
+  for (const std::string& folder : {folder_, claims}) {
+    FLUX_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_->list(folder));
+    for (const std::string& name : names)
       if (is_checkpoint_name(name)) number = std::max<uint64_t>(number, std::stoull(name));
+  }
   constexpr int kTries = 1000;
   for (int i = 0; i < kTries; ++i) {
     const std::string name = fmt::format("{:06}", ++number);
@@ -51,7 +55,8 @@ Result<uint64_t> CheckpointStore::begin(uint64_t last) const {
     FLUX_RETURN_IF_ERROR(created);
     FLUX_RETURN_IF_ERROR(files_->make_folders(path_of(number)));
     // Claims before this one are of no use: the highest is looked at.
-    for (const std::string& older : files_->list(claims))
+    FLUX_ASSIGN_OR_RETURN(const std::vector<std::string> claimed, files_->list(claims));
+    for (const std::string& older : claimed)
       if (is_checkpoint_name(older) && std::stoull(older) < number)
         FLUX_RETURN_IF_ERROR(files_->remove_all(join_path(claims, older)));
     return number;
@@ -90,14 +95,15 @@ Status CheckpointStore::retire(uint64_t number, bool is_base) const {
 // Removes from a folder without a manifest what is not needed, and the folder if nothing is.
 Status CheckpointStore::sweep(uint64_t number, const std::set<Place>& needed) const {
   if (!has_files_of(number, needed)) return files_->remove_all(path_of(number));
-  for (const std::string& name : files_->list(path_of(number)))
+  FLUX_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_->list(path_of(number)));
+  for (const std::string& name : names)
     if (name != kBaseName && !needed.contains({number, name}))
       FLUX_RETURN_IF_ERROR(files_->remove_all(path_in(number, name)));
   return Status::ok();
 }
 
 Status CheckpointStore::prune(uint32_t keep, uint64_t also) const {
-  std::vector<uint64_t> numbers = committed();
+  FLUX_ASSIGN_OR_RETURN(std::vector<uint64_t> numbers, committed());
   const auto best = std::find(numbers.begin(), numbers.end(), also);
   const bool held = best != numbers.end() && numbers.end() - best > keep;
   if (held) numbers.erase(best);
@@ -121,7 +127,8 @@ Status CheckpointStore::prune(uint32_t keep, uint64_t also) const {
   for (size_t i = 0; i < gone; ++i)
     FLUX_RETURN_IF_ERROR(retire(numbers[i], has_files_of(numbers[i], still_needed)));
   for (size_t i = 0; i < gone; ++i) FLUX_RETURN_IF_ERROR(sweep(numbers[i], needed.value()));
-  for (const std::string& name : files_->list(folder_)) {
+  FLUX_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_->list(folder_));
+  for (const std::string& name : names) {
     if (!is_checkpoint_name(name)) continue;
     const uint64_t number = std::stoull(name);
     if (!is_committed(number) && files_->exists(path_in(number, kBaseName)))

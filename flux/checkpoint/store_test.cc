@@ -55,14 +55,14 @@ class StoreTest : public testing::Test {
 };
 
 TEST_F(StoreTest, ExistsFromTheManifestOn) {
-  EXPECT_TRUE(store_->committed().empty());
+  EXPECT_TRUE(store_->committed().value().empty());
   EXPECT_EQ(store_->load_newest().status().code(), Code::kNotFound);
   const Manifest m = write(false);
   EXPECT_EQ(m.number, 1U);
-  EXPECT_TRUE(store_->committed().empty());
+  EXPECT_TRUE(store_->committed().value().empty());
   EXPECT_EQ(store_->load_newest().status().code(), Code::kNotFound);
   ASSERT_TRUE(store_->commit(m).is_ok());
-  EXPECT_EQ(store_->committed(), std::vector<uint64_t>{1});
+  EXPECT_EQ(store_->committed().value(), std::vector<uint64_t>{1});
   EXPECT_EQ(list_folder(store_->path_of(1)),
             (std::vector<std::string>{"geometry.json", "manifest.json", "shard-00000"}));
   write();
@@ -103,11 +103,11 @@ TEST_F(StoreTest, ALateCommitIsRefused) {
   write();
   const Status status = store_->commit(late);
   EXPECT_EQ(status.code(), Code::kStale) << status.message();
-  EXPECT_EQ(store_->committed(), std::vector<uint64_t>{2});
+  EXPECT_EQ(store_->committed().value(), std::vector<uint64_t>{2});
   const Manifest cleared = write(false);
   ASSERT_TRUE(store_->remove_leftovers().is_ok());
   EXPECT_EQ(store_->commit(cleared).code(), Code::kCorrupt) << "its files were taken away";
-  EXPECT_EQ(store_->committed(), std::vector<uint64_t>{2});
+  EXPECT_EQ(store_->committed().value(), std::vector<uint64_t>{2});
 }
 
 TEST_F(StoreTest, RemovesLeftoversAndNothingElse) {
@@ -126,12 +126,34 @@ TEST_F(StoreTest, RemovesLeftoversAndNothingElse) {
   EXPECT_TRUE(store_->load_newest().is_ok());
 }
 
+// Else a job would begin anew beside its checkpoints, and remove them as leftovers.
+TEST_F(StoreTest, WhatCannotBeReadIsNoEmptyFolder) {
+  write();
+  const std::string manifest = manifest_path(1);
+  std::filesystem::rename(manifest, manifest + ".away");
+  std::filesystem::create_symlink(manifest, manifest);  // a link to itself
+  EXPECT_EQ(store_->committed().value(), std::vector<uint64_t>{1});
+  const Status newest = store_->load_newest().status();
+  EXPECT_FALSE(newest.is_ok());
+  EXPECT_NE(newest.code(), Code::kNotFound) << newest.message();
+  ASSERT_TRUE(store_->remove_leftovers().is_ok());
+  EXPECT_EQ(list_folder(store_->path_of(1)).size(), 4U) << "nothing of it is removed";
+
+  put(folder_ + "/file", "no folder");
+  const CheckpointStore no_folder(folder_ + "/file");
+  EXPECT_FALSE(no_folder.committed().is_ok());
+  EXPECT_FALSE(no_folder.load_newest().is_ok());
+  EXPECT_NE(no_folder.load_newest().status().code(), Code::kNotFound);
+  EXPECT_FALSE(no_folder.remove_leftovers().is_ok());
+  EXPECT_FALSE(no_folder.prune(1).is_ok());
+}
+
 TEST_F(StoreTest, PruneKeepsTheNewest) {
   for (int i = 0; i < 5; ++i) write();
   ASSERT_TRUE(store_->prune(9).is_ok());
-  EXPECT_EQ(store_->committed().size(), 5U);
+  EXPECT_EQ(store_->committed().value().size(), 5U);
   ASSERT_TRUE(store_->prune(2).is_ok());
-  EXPECT_EQ(store_->committed(), (std::vector<uint64_t>{4, 5}));
+  EXPECT_EQ(store_->committed().value(), (std::vector<uint64_t>{4, 5}));
   EXPECT_EQ(list_folder(folder_), (std::vector<std::string>{".claims", "000004", "000005"}));
   EXPECT_EQ(store_->begin().value(), 6U);
 }

@@ -248,7 +248,7 @@ TEST_F(Checkpointing, AFailedSaveLeavesTheOldOne) {
   ASSERT_TRUE(close().is_ok());
   server_.fails = true;
   EXPECT_EQ(close().status().code(), Code::kIo);
-  EXPECT_EQ(CheckpointStore(folder_).committed(), std::vector<uint64_t>{1});
+  EXPECT_EQ(CheckpointStore(folder_).committed().value(), std::vector<uint64_t>{1});
   EXPECT_FALSE(std::filesystem::exists(CheckpointStore(folder_).path_of(2)));
 }
 

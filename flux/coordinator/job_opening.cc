@@ -61,8 +61,10 @@ void JobMaster::State::open_folder() {
 
 Status JobMaster::State::find_manifest(std::optional<Manifest>* out) const {
   out->reset();
-  if (options_.fresh || store().committed().empty()) return Status::ok();
-  FLUX_ASSIGN_OR_RETURN(*out, store().load_newest());
+  if (options_.fresh) return Status::ok();
+  auto newest = store().load_newest();
+  if (newest.status().code() == Code::kNotFound) return Status::ok();
+  FLUX_ASSIGN_OR_RETURN(*out, std::move(newest));
   return check_same_job(store(), **out, plan_.model, plan_.passes);
 }
 
@@ -170,7 +172,8 @@ void JobMaster::State::opened_if(ServerId id) {
 Status JobMaster::State::forget() const {
   // One by one, manifest first: killed on the way, what is left is whole.
   FLUX_RETURN_IF_ERROR(store().prune(0));
-  for (const std::string& name : files_->list(in_output("geometry")))
+  FLUX_ASSIGN_OR_RETURN(const std::vector<std::string> cuts, files_->list(in_output("geometry")));
+  for (const std::string& name : cuts)
     FLUX_RETURN_IF_ERROR(files_->remove_all(join_path(in_output("geometry"), name)));
   // Not the log: it was begun anew with this term, and names the members that joined since.
   for (const char* name : {"curve.tsv", "curve.svg", "summary.json", "report.html", "skipped.tsv"})

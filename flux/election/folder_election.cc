@@ -30,10 +30,10 @@ Status FolderElection::campaign(const std::atomic<bool>* stop) {
   return Status::ok();
 }
 
-uint64_t FolderElection::highest() {
+Result<uint64_t> FolderElection::highest() {
+  FLUX_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_->list(folder_));
   uint64_t highest = 0;
-  for (const std::string& name : files_->list(folder_))
-    highest = std::max(highest, term_of(name).value_or(0));
+  for (const std::string& name : names) highest = std::max(highest, term_of(name).value_or(0));
   return highest;
 }
 
@@ -48,11 +48,12 @@ Status FolderElection::take(uint64_t term) {
   FLUX_RETURN_IF_ERROR(files_->create_exclusive(path_of(term), encode_leader(claim)));
   // A file below the highest may have been there before and been removed: then it proves nothing.
   // Without a higher one nothing has ever removed it, and we are the first.
-  const uint64_t top = highest();
+  FLUX_ASSIGN_OR_RETURN(const uint64_t top, highest());
   if (top > term)
     return error(Code::kStale, "{}: term {} was claimed before {}", folder_, top, term);
   // Those before are of no use: a new claim looks at the highest only.
-  for (const std::string& name : files_->list(folder_))
+  FLUX_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_->list(folder_));
+  for (const std::string& name : names)
     if (term_of(name) && *term_of(name) < term)
       FLUX_RETURN_IF_ERROR(files_->remove_all(join_path(folder_, name)));
   return Status::ok();
@@ -61,7 +62,8 @@ Status FolderElection::take(uint64_t term) {
 Result<uint64_t> FolderElection::claim_term(uint64_t above) {
   constexpr int kTries = 1000;
   for (int i = 0; i < kTries; ++i) {
-    above = std::max(above, highest());
+    FLUX_ASSIGN_OR_RETURN(const uint64_t top, highest());
+    above = std::max(above, top);
     if (above >= kTermMax)
       return error(Code::kCorrupt, "{}: no term above {} can be claimed; terms end at {}", folder_,
                    above, kTermMax);
@@ -75,7 +77,7 @@ Result<uint64_t> FolderElection::claim_term(uint64_t above) {
 }
 
 Status FolderElection::still_mine(uint64_t term) {
-  const uint64_t top = highest();
+  FLUX_ASSIGN_OR_RETURN(const uint64_t top, highest());
   if (top > term) {
     LeaderInfo taker;
     if (const auto text = files_->read(path_of(top), kContentMax); text.is_ok())
@@ -99,7 +101,7 @@ Status FolderElection::still_mine(uint64_t term) {
 }
 
 Result<LeaderInfo> FolderElection::leader() {
-  const uint64_t top = highest();
+  FLUX_ASSIGN_OR_RETURN(const uint64_t top, highest());
   if (top == 0)
     return error(Code::kNotFound, "{}: no coordinator has claimed job {} yet", folder_, job_);
   LeaderInfo found;

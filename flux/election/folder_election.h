@@ -31,7 +31,7 @@ class FolderElection final : public Election {
   Status resign() override { return Status::ok(); }
 
   // The highest term in the folder; 0: none.
-  uint64_t highest();
+  Result<uint64_t> highest();
   // Claims this very term, 1 to kTermMax; kStale if it or a higher one was claimed before.
   Status take(uint64_t term);
 

@@ -38,8 +38,8 @@ class WatchedFiles final : public Files {
     return alive() ? real_files().make_folders(path) : dead();
   }
   bool exists(const std::string& path) override { return alive() && real_files().exists(path); }
-  std::vector<std::string> list(const std::string& folder) override {
-    return alive() ? real_files().list(folder) : std::vector<std::string>();
+  Result<std::vector<std::string>> list(const std::string& folder) override {
+    return alive() ? real_files().list(folder) : Result<std::vector<std::string>>(dead());
   }
   Status remove_all(const std::string& path) override {
     return alive() ? real_files().remove_all(path) : dead();

@@ -17,8 +17,8 @@ void GuardedElection::announce(const Candidate& self) {
 Result<uint64_t> GuardedElection::claim_term(uint64_t above) {
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
-    FLUX_ASSIGN_OR_RETURN(const uint64_t term,
-                          elected_->claim_term(std::max(above, folder_->highest())));
+    FLUX_ASSIGN_OR_RETURN(const uint64_t top, folder_->highest());
+    FLUX_ASSIGN_OR_RETURN(const uint64_t term, elected_->claim_term(std::max(above, top)));
     const Status taken = folder_->take(term);
     if (taken.code() == Code::kStale) continue;
     FLUX_RETURN_IF_ERROR(taken);

@@ -159,10 +159,9 @@ class CoordinatorProcess {
     const Job& job = role_.job;
     FLUX_RETURN_IF_ERROR(expand_globs(job.test).status());
     const CheckpointStore store(join_path(job.output, "checkpoints"));
-    const auto numbers = arguments_.fresh ? std::vector<uint64_t>() : store.committed();
     size_t closed = 0;
-    if (!numbers.empty()) {
-      const auto manifest = store.load(numbers.back());
+    if (!arguments_.fresh) {
+      const auto manifest = store.load_newest();
       if (manifest.is_ok()) closed = manifest.value().closed.size();
     }
     for (size_t p = closed; p < job.passes.size(); ++p)

@@ -36,7 +36,7 @@ Result<Found> find_checkpoint(const std::string& path) {
     return invalid("{} is no checkpoint any more; it is kept for files that newer ones need",
                    folder);
   if (is_folder(join_path(folder, "checkpoints"))) folder = join_path(folder, "checkpoints");
-  const auto numbers = CheckpointStore(folder).committed();
+  FLUX_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, CheckpointStore(folder).committed());
   if (numbers.empty()) return invalid("no checkpoint in {}", folder);
   return Found{folder, numbers.back()};
 }

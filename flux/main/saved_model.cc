@@ -49,7 +49,7 @@ Status make_server_for(SavedModel* model) {
 }
 
 Status load_newest(const CheckpointStore& store, SavedModel* model) {
-  const std::vector<uint64_t> numbers = store.committed();
+  FLUX_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, store.committed());
   if (numbers.empty())
     return invalid("no checkpoint in {}; train the job first: flux run {}",
                    join_path(model->role.job.output, "checkpoints"), model->role.job.path);

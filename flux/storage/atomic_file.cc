@@ -124,7 +124,7 @@ Status sync_folder(const std::string& path) {
 
 bool path_exists(const std::string& path) {
   std::error_code failure;
-  return fs::exists(path, failure);
+  return fs::status(path, failure).type() != fs::file_type::not_found;
 }
 
 bool is_folder(const std::string& path) {
@@ -132,13 +132,20 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, failure);
 }
 
-std::vector<std::string> list_folder(const std::string& path) {
+Result<std::vector<std::string>> read_folder(const std::string& path) {
   std::vector<std::string> names;
   std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(path, failure))
-    names.push_back(entry.path().filename().string());
+  for (fs::directory_iterator at(path, failure), end; !failure && at != end; at.increment(failure))
+    names.push_back(at->path().filename().string());
+  if (failure && failure != std::errc::no_such_file_or_directory)
+    return errno_status("cannot list folder " + path, failure.value());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::vector<std::string> list_folder(const std::string& path) {
+  auto names = read_folder(path);
+  return names.is_ok() ? std::move(names).value() : std::vector<std::string>();
 }
 
 Status remove_all(const std::string& path) {

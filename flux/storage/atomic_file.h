@@ -31,9 +31,12 @@ Result<std::string> read_whole_file(const std::string& path, uint64_t bytes_max)
 
 Status make_folders(const std::string& path);  // like mkdir -p
 Status sync_folder(const std::string& path);   // makes renames and creations in it durable
+// False only if it is certainly not there.
 bool path_exists(const std::string& path);
 bool is_folder(const std::string& path);
-// Names (not paths) in a folder, sorted; empty if it does not exist.
+// Names (not paths) in a folder, sorted; none if it does not exist.
+Result<std::vector<std::string>> read_folder(const std::string& path);
+// The same where nothing depends on it: empty, too, if it cannot be read.
 std::vector<std::string> list_folder(const std::string& path);
 // Deletes a folder with all that is in it, or a file; not existing is fine. Follows no links.
 Status remove_all(const std::string& path);

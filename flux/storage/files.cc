@@ -60,7 +60,9 @@ class RealFiles final : public Files {
   Status make_folders(const std::string& path) override { return flux::make_folders(path); }
   Status sync_folder(const std::string& path) override { return flux::sync_folder(path); }
   bool exists(const std::string& path) override { return path_exists(path); }
-  std::vector<std::string> list(const std::string& folder) override { return list_folder(folder); }
+  Result<std::vector<std::string>> list(const std::string& folder) override {
+    return read_folder(folder);
+  }
   Status remove_all(const std::string& path) override { return flux::remove_all(path); }
 };
 

@@ -25,8 +25,10 @@ class Files {
   virtual Result<std::string> read(const std::string& path, uint64_t bytes_max) = 0;
   virtual Status make_folders(const std::string& path) = 0;
   virtual Status sync_folder(const std::string& path) = 0;
+  // False only if it is certainly not there: where the disk does not say, whoever reads it learns.
   virtual bool exists(const std::string& path) = 0;
-  virtual std::vector<std::string> list(const std::string& folder) = 0;
+  // Names (not paths) in a folder, sorted; none if it is not there.
+  virtual Result<std::vector<std::string>> list(const std::string& folder) = 0;
   virtual Status remove_all(const std::string& path) = 0;
 };
 

@@ -60,10 +60,25 @@ TEST_F(RealFilesTest, IsTheMachinesDisk) {
   EXPECT_EQ(content(at("a/b/one")), "1");
   EXPECT_EQ(files_.read(at("a/b/two"), 10).value(), "22");
   EXPECT_EQ(files_.read(at("a/b/two"), 1).status().code(), Code::kInvalid);
-  EXPECT_EQ(files_.list(at("a/b")), (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(files_.list(at("a/b")).value(), (std::vector<std::string>{"one", "two"}));
   EXPECT_TRUE(files_.exists(at("a/b/one")));
   ASSERT_TRUE(files_.remove_all(at("a")).is_ok());
   EXPECT_FALSE(std::filesystem::exists(at("a")));
+  EXPECT_FALSE(files_.exists(at("a")));
+  EXPECT_TRUE(files_.list(at("a")).value().empty());
+}
+
+// A link to itself cannot be followed: nobody can say what is behind it.
+TEST_F(RealFilesTest, WhatCannotBeLookedAtIsNotTakenForAbsent) {
+  std::filesystem::create_symlink(at("loop"), at("loop"));
+  EXPECT_TRUE(files_.exists(at("loop")));
+  EXPECT_TRUE(files_.exists(at("loop/x")));
+  const auto names = files_.list(at("loop"));
+  ASSERT_FALSE(names.is_ok());
+  EXPECT_NE(names.status().message().find(at("loop")), std::string::npos);
+  ASSERT_TRUE(files_.write_synced(at("file"), "1").is_ok());
+  EXPECT_FALSE(files_.list(at("file")).is_ok()) << "a file is no empty folder";
+  EXPECT_FALSE(files_.exists(at("file/x")));
 }
 
 }  // namespace

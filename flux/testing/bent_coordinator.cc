@@ -1,6 +1,8 @@
 #include "flux/testing/bent_coordinator.h"
 
 #include "flux/base/hash.h"
+#include "flux/checkpoint/increment_file.h"
+#include "flux/checkpoint/store.h"
 #include "flux/coordinator/decision_log.h"
 #include "flux/storage/atomic_file.h"
 #include "flux/testing/mem_files.h"
@@ -55,6 +57,7 @@ void BentJob::lease(LeaseRequest request, std::function<void(Result<LeaseAnswer>
 
 void BentAdmin::holdings(std::string name, uint64_t term,
                          std::function<void(Result<Holdings>)> done) {
+  bent_->job = name;
   inner_->holdings(
       std::move(name), term, [bent = bent_, done = std::move(done)](Result<Holdings> holdings) {
         if (!holdings.is_ok()) return done(std::move(holdings));
@@ -72,12 +75,23 @@ void BentAdmin::holdings(std::string name, uint64_t term,
 void BentAdmin::load(AdminCall call, LoadJob load, Done done) {
   for (size_t i = 0; i < call.shards.size(); ++i)
     bent_->facts->replicas.rolled_back(call.incarnation, call.shards[i], call.epochs[i]);
+  if (bent_->bug == ClusterBug::kIncarnationInKey) remember_former(call, load);
+  if (bent_->bug == ClusterBug::kEmptyPromoted) load = {load.folder, 0, {}, 0};
   inner_->load(std::move(call), std::move(load), std::move(done));
 }
 
 void BentAdmin::marked(AdminCall call, BlockId section, uint32_t blocks, bool any,
                        std::function<void(Result<std::vector<uint32_t>>)> done) {
   if (bent_->bug == ClusterBug::kMarksOfAny) any = true;
+  if (bent_->bug == ClusterBug::kIncarnationInKey)
+    return inner_->marked(
+        call, section, blocks, any,
+        [bent = bent_, call, section, done = std::move(done)](Result<std::vector<uint32_t>> masks) {
+          BlockId id = section;
+          for (id.block = 0; masks.is_ok() && id.block < masks.value().size(); ++id.block)
+            masks.value()[id.block] &= ~former_marks(bent->facts->planted, call, id);
+          done(std::move(masks));
+        });
   if (bent_->bug != ClusterBug::kHintsTrusted)
     return inner_->marked(std::move(call), section, blocks, any, std::move(done));
   inner_->marked(
@@ -122,28 +136,122 @@ void BentAdmin::void_member(AdminCall call, uint64_t round, BlockId block, Done 
   inner_->void_member(std::move(call), round, block, std::move(done));
 }
 
+void BentAdmin::seal(AdminCall call, States done) {
+  const States sealed = [bent = bent_, call,
+                         done = std::move(done)](const Result<std::vector<ShardState>>& states) {
+    for (size_t i = 0; states.is_ok() && i < states.value().size(); ++i) {
+      const ShardState& state = states.value()[i];
+      if (state.sealed)
+        bent->facts->sealed[{call.incarnation, state.shard, state.epoch}] = state.op;
+    }
+    done(states);
+  };
+  if (bent_->bug == ClusterBug::kUnsealed) return unsealed(call, sealed);
+  inner_->seal(std::move(call), sealed);
+}
+
+// It says that it is sealed, and goes on.
+void BentAdmin::unsealed(const AdminCall& call, const States& done) {
+  inner_->holdings(bent_->job, call.term, [call, done](const Result<Holdings>& holdings) {
+    if (!holdings.is_ok()) return done(holdings.status());
+    std::vector<ShardState> states;
+    for (const ShardState& state : holdings.value().shards)
+      for (size_t i = 0; i < call.shards.size(); ++i)
+        if (state.shard == call.shards[i] && state.epoch == call.epochs[i] &&
+            state.role == ReplicaRole::kPrimary)
+          states.push_back(state);
+    if (states.size() != call.shards.size() || holdings.value().incarnation != call.incarnation)
+      return done(error(Code::kStale, "a shard is not served here"));
+    for (ShardState& state : states) state.sealed = true;
+    done(states);
+  });
+}
+
+// What is loaded in a new life was marked by a former one.
+void BentAdmin::remember_former(const AdminCall& call, const LoadJob& load) {
+  const CheckpointStore store(load.folder, bent_->disk);
+  const auto manifest = store.load(load.number);
+  if (load.number == 0 || !manifest.is_ok()) return;
+  for (const ShardId shard : call.shards) {
+    const auto state = store.read_state(manifest.value(), shard);
+    if (state.is_ok() && state.value().incarnation() != call.incarnation)
+      bent_->facts->planted.former[{call.incarnation, shard}] = state.value().ledger();
+  }
+}
+
+uint32_t BentAdmin::former_marks(const PlantedFacts& planted, const AdminCall& call,
+                                 const BlockId& block) {
+  uint32_t marks = 0;
+  for (const ShardId shard : call.shards) {
+    const auto former = planted.former.find({call.incarnation, shard});
+    if (former == planted.former.end() || block.pass < former->second.watermark()) continue;
+    marks |= former->second.marked(block);
+    for (const auto& [key, id] : planted.redone)
+      if (key == former->first && id.block == block) marks &= ~(1U << id.batch);
+  }
+  return marks;
+}
+
 void BentAdmin::save(AdminCall call, std::string folder, uint64_t number, uint64_t committed,
                      std::function<void(Result<std::vector<SavedShard>>)> done) {
   if (bent_->bug == ClusterBug::kPrunedEarly)
     inner_->close_below(call, bent_->pass + 1, [](const Status&) {});
-  const bool bends =
-      bent_->bug == ClusterBug::kSnapshotTorn || bent_->bug == ClusterBug::kManifestUnaudited;
-  if (!bends)
-    return inner_->save(std::move(call), std::move(folder), number, committed, std::move(done));
+  const bool bends = bent_->bug == ClusterBug::kSnapshotTorn ||
+                     bent_->bug == ClusterBug::kManifestUnaudited ||
+                     bent_->bug == ClusterBug::kSnapshotByOp;
   const std::string path = join_path(folder, fmt::format("{:06}", number));
-  // Whole files only: a bent one must be no base.
-  inner_->save(std::move(call), std::move(folder), number, 0,
-               [bent = bent_, path, done = std::move(done)](Result<std::vector<SavedShard>> saved) {
-                 if (saved.is_ok())
+  // Whole files only where files are bent: such a one must be no base.
+  inner_->save(call, std::move(folder), number, bends ? 0 : committed,
+               [bent = bent_, call, path, bends,
+                done = std::move(done)](Result<std::vector<SavedShard>> saved) {
+                 if (saved.is_ok() && bends)
                    for (SavedShard& shard : saved.value()) bend(bent, path, &shard);
+                 if (saved.is_ok()) check_saved(*bent, call, path, saved.value());
                  done(std::move(saved));
                });
+}
+
+// A file is of the life and the epoch that were asked for, else its history is another one.
+void BentAdmin::check_saved(const Bent& bent, const AdminCall& call, const std::string& folder,
+                            const std::vector<SavedShard>& saved) {
+  for (const SavedShard& one : saved) {
+    const std::string path = join_path(folder, one.name);
+    const auto bytes = bent.disk->read(path, kFileMax);
+    if (!bytes.is_ok()) continue;  // a later coordinator has removed it
+    ShardReplica replica;
+    if (is_increment(bytes.value())) {
+      const auto increment = decode_increment(path, bytes.value());
+      if (increment.is_ok()) replica = increment.value().replica;
+    } else if (const auto image = decode_shard(path, bytes.value()); image.is_ok()) {
+      replica = image.value().replica;
+    }
+    for (size_t i = 0; i < call.shards.size(); ++i)
+      if (call.shards[i] == one.shard &&
+          (replica.incarnation() != call.incarnation || replica.epoch() != call.epochs[i]))
+        bent.facts->fail(fmt::format("{}: shard {} was saved as of epoch {}.{}, not {}.{}", path,
+                                     one.shard, replica.epoch().term, replica.epoch().n,
+                                     call.epochs[i].term, call.epochs[i].n));
+  }
+}
+
+// The file of this operation is there already, whoever wrote it.
+void BentAdmin::take_former(Bent* bent, const std::string& path, std::string bytes,
+                            SavedShard* saved) {
+  const auto [at, is_new] =
+      bent->facts->planted.by_op.try_emplace({saved->shard, saved->op}, std::move(bytes));
+  const auto image = decode_shard(path, at->second);
+  if (is_new || !image.is_ok() || !bent->disk->write_synced(path, at->second).is_ok()) return;
+  saved->bytes = at->second.size();
+  saved->hash = hash_bytes(at->second);
+  saved->stream_hash = image.value().replica.stream_hash();
+  saved->rows = image.value().tables.empty() ? 0 : image.value().tables[0].rows;
 }
 
 void BentAdmin::bend(Bent* bent, const std::string& folder, SavedShard* saved) {
   const std::string path = join_path(folder, saved->name);
   const auto bytes = bent->disk->read(path, kFileMax);
   if (!bytes.is_ok()) return;
+  if (bent->bug == ClusterBug::kSnapshotByOp) return take_former(bent, path, bytes.value(), saved);
   auto image = decode_shard(path, bytes.value());
   if (!image.is_ok()) return;
   const auto former = bent->saved.find(saved->shard);

@@ -38,6 +38,7 @@ struct Bent {
   std::map<std::string, std::string> shadows;  // path -> what a read gives
   Files* disk = nullptr;                       // without faults
   std::string log;                             // path of the decision log
+  std::string job;                             // its name, as servers know it
   ShardId shards = 0;                          // of the job
   uint32_t pass = 0;                           // opened last
   // What servers said they hold, before the job was taken over: latest epochs of whole replicas.
@@ -89,9 +90,7 @@ class BentAdmin final : public ServerAdminPort {
   void assign(AdminCall call, Assignments places, States done) override {
     inner_->assign(std::move(call), std::move(places), std::move(done));
   }
-  void seal(AdminCall call, States done) override {
-    inner_->seal(std::move(call), std::move(done));
-  }
+  void seal(AdminCall call, States done) override;
   void copy(AdminCall call, ServerId target, std::string address, States done) override {
     inner_->copy(std::move(call), target, std::move(address), std::move(done));
   }
@@ -120,6 +119,15 @@ class BentAdmin final : public ServerAdminPort {
 
  private:
   static void bend(Bent* bent, const std::string& folder, SavedShard* saved);
+  static void take_former(Bent* bent, const std::string& path, std::string bytes,
+                          SavedShard* saved);
+  static void check_saved(const Bent& bent, const AdminCall& call, const std::string& folder,
+                          const std::vector<SavedShard>& saved);
+  void unsealed(const AdminCall& call, const States& done);
+  void remember_former(const AdminCall& call, const LoadJob& load);
+  // Batches of a block that any of the shards has from a former life.
+  static uint32_t former_marks(const PlantedFacts& planted, const AdminCall& call,
+                               const BlockId& block);
 
   std::shared_ptr<ServerAdminPort> inner_;
   Bent* bent_;
@@ -167,9 +175,10 @@ class ShadowFiles final : public Files {
     return inner_->sync_folder(path);
   }
   bool exists(const std::string& path) override { return inner_->exists(path); }
-  std::vector<std::string> list(const std::string& folder) override {
+  Result<std::vector<std::string>> list(const std::string& folder) override {
     const bool blind = bent_->bug == ClusterBug::kTermReused && folder.ends_with("/terms");
-    return blind ? std::vector<std::string>() : inner_->list(folder);
+    if (blind) return std::vector<std::string>();
+    return inner_->list(folder);
   }
   Status remove_all(const std::string& path) override { return inner_->remove_all(path); }
 

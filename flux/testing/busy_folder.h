@@ -33,7 +33,7 @@ class BusyFolder final : public Files {
   Status make_folders(const std::string& path) override { return real_files().make_folders(path); }
   Status sync_folder(const std::string& path) override { return real_files().sync_folder(path); }
   bool exists(const std::string& path) override { return real_files().exists(path); }
-  std::vector<std::string> list(const std::string& folder) override {
+  Result<std::vector<std::string>> list(const std::string& folder) override {
     return real_files().list(folder);
   }
   Status remove_all(const std::string& path) override {

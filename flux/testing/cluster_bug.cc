@@ -52,6 +52,22 @@ const char* cluster_bug_name(ClusterBug bug) {
       return "skipped-as-applied";
     case ClusterBug::kRefusalsLost:
       return "refusals-lost";
+    case ClusterBug::kIncarnationInKey:
+      return "incarnation-in-key";
+    case ClusterBug::kSnapshotByOp:
+      return "snapshot-by-op";
+    case ClusterBug::kEmptyPromoted:
+      return "empty-promoted";
+    case ClusterBug::kUnkeyedReservoir:
+      return "unkeyed-reservoir";
+    case ClusterBug::kDuplicatesIgnored:
+      return "duplicates-ignored";
+    case ClusterBug::kUnsealed:
+      return "unsealed";
+    case ClusterBug::kLocalSkip:
+      return "local-skip";
+    case ClusterBug::kListedAnew:
+      return "listed-anew";
   }
   return "unknown";
 }

@@ -34,8 +34,16 @@ enum class ClusterBug : uint8_t {
   kUnsyncedFiles,        // a manifest names files that were never made durable
   kSkippedAsApplied,     // a batch that is set aside counts as applied
   kRefusalsLost,         // nobody counts that a worker could not train a batch
+  kIncarnationInKey,     // marks of a former life of the job are not known in this one
+  kSnapshotByOp,         // a saved shard is named by its operation alone: an older one is taken
+  kEmptyPromoted,        // a replica that has nothing becomes the owner, though a checkpoint has it
+  kUnkeyedReservoir,     // a batch that comes twice while its sync step waits counts twice
+  kDuplicatesIgnored,    // a sync step waits for a batch that the shard has already
+  kUnsealed,             // a shard that was sealed for a move goes on under the same epoch
+  kLocalSkip,            // a worker leaves out records that it cannot train, and says nothing
+  kListedAnew,           // a worker cuts the data as it lies there now, not as the pass was opened
 };
-constexpr uint32_t kClusterBugs = 24;  // kNone among them
+constexpr uint32_t kClusterBugs = 32;  // kNone among them
 
 // "ack-before-apply"; the words of `flux sim --bug`.
 const char* cluster_bug_name(ClusterBug bug);

@@ -60,7 +60,7 @@ ClusterPlan draw_cluster_plan(Random* random) {
   plan.deterministic = random->chance(0.1);
   plan.has_test = random->chance(0.2);
   plan.net = draw_net(random);
-  if (random->chance(0.2)) plan.disk = {random->uniform() * 0.05, random->uniform() * 0.02};
+  if (random->chance(0.2)) plan.disk = {random->uniform() * 0.05, random->uniform() * 0.02, 0, 0};
   plan.faults_end = static_cast<TimeNs>(between(random, 2, 20)) * kSecond;
   plan.rest_max = static_cast<TimeNs>(between(random, 200, 4000)) * kMillisecond;
   plan.kill_worker = between(random, 0, 4);
@@ -82,10 +82,12 @@ ClusterPlan draw_cluster_plan(Random* random) {
   plan.jump_clock = random->chance(0.3) ? between(random, 1, 3) : 0;
   plan.drift_clock = random->chance(0.3) ? 1 : 0;
   for (SimPass& pass : plan.passes) pass.flaws = draw_flaws(random, sim_geometry(pass).records());
-  // Not drawn, so that it moves no other choice of a seed.
-  plan.schedule.phases =
-      hash_pair(static_cast<uint64_t>(plan.rest_max), plan.shards) % 4 == 0 ? 2 : 1;
-  plan.rebalance = hash_pair(static_cast<uint64_t>(plan.rest_max), plan.shards) % 5 == 0;
+  // Not drawn, so that they move no other choice of a seed.
+  const uint64_t more = hash_pair(static_cast<uint64_t>(plan.rest_max), plan.shards);
+  plan.schedule.phases = more % 4 == 0 ? 2 : 1;
+  if (more / 4 % 8 == 0) plan.disk.unread = 0.02;
+  if (more / 32 % 8 == 0) plan.disk.bent = 0.05;
+  plan.rebalance = more % 5 == 0;
   return plan;
 }
 
@@ -102,12 +104,12 @@ std::string to_string(const ClusterPlan& plan) {
       "({}), "
       "checkpoint "
       "every {:.1f} s; lost {:.2f} doubled {:.2f} breaks {:.3f} delay {} ms; disk fails {:.3f} "
-      "dies "
-      "{:.3f}; faults until {} s{}",
+      "dies {:.3f} unread {:.3f} bent {:.3f}; faults until {} s{}",
       plan.servers, plan.replicas, lanes, plan.shards, plan.mode, plan.schedule.passes,
       plan.schedule.phases, plan.schedule.epochs, passes, plan.checkpoint_every_s, plan.net.lost,
       plan.net.doubled, plan.net.breaks, plan.net.delay_max / kMillisecond, plan.disk.fails,
-      plan.disk.dies, plan.faults_end / kSecond, plan.rebalance ? "; rebalances" : "");
+      plan.disk.dies, plan.disk.unread, plan.disk.bent, plan.faults_end / kSecond,
+      plan.rebalance ? "; rebalances" : "");
 }
 
 }  // namespace flux

@@ -63,6 +63,8 @@ class Cluster {
     result_.poisoned = context_.facts.poisoned;
     result_.rebalanced = context_.facts.rebalanced;
     result_.skipped = context_.audit.skipped();
+    result_.unread = context_.disk.unread();
+    result_.misread = context_.disk.bent();
     result_.acknowledged = context_.facts.replicas.told();
     result_.backups = context_.facts.replicas.backups_seen();
     result_.trace_hash = context_.world.trace_hash();
@@ -177,8 +179,9 @@ class Cluster {
   void check_reason(const Status& status) {
     // Of two coordinators at work the one that claimed its term later wins, whichever that is.
     const bool replaced = status.code() == Code::kStale && doubles_ > 0;
+    const bool misread = status.code() == Code::kCorrupt && context_.disk.bent() > 0;
     const bool known = status.code() == Code::kUnavailable || status.code() == Code::kIo ||
-                       status.code() == Code::kCancelled || replaced;
+                       status.code() == Code::kCancelled || replaced || misread;
     if (!known) return fail("the job ended for no good reason: " + status.message());
     if (now() > context_.plan.faults_end + kFailuresUntil)
       fail("the job ended without a fault: " + status.message());
@@ -209,7 +212,6 @@ class Cluster {
     const Status removed = context_.eye.remove_all(kDecisionLog);
     (void)removed;  // it may not exist yet
     context_.facts.replicas.rolled_back_all();
-    ++logs_lost_;
   }
   void all_ended() {
     for (const auto& server : servers_)
@@ -473,22 +475,28 @@ class Cluster {
   void written(const std::string& path) {
     if (!path.ends_with("/manifest.json")) return;
     ++result_.checkpoints;
-    check_term(path);
+    const Manifest manifest =
+        decode_manifest(path, context_.eye.read(path, 1U << 20).value()).value();
+    check_manifest(path, manifest);
     read_decisions();
     const std::string wrong = context_.audit.check_checkpoint(&context_.eye, parent_folder(path));
     if (!wrong.empty()) return fail("a bad checkpoint was committed: " + wrong);
-    const auto text = context_.eye.read(path, 1U << 20);
-    const auto manifest = decode_manifest(path, text.value());
-    closed_ = std::max(closed_, static_cast<uint32_t>(manifest.value().closed.size()));
+    closed_ = std::max(closed_, static_cast<uint32_t>(manifest.closed.size()));
   }
-  // Nobody commits who has been replaced.
-  void check_term(const std::string& path) {
-    const auto text = context_.eye.read(path, 1U << 20);
-    const auto manifest = decode_manifest(path, text.value());
-    for (const std::string& name : context_.eye.list(join_path(kSimOutput, "terms")))
-      if (std::stoull(name) > manifest.value().epoch.term)
+  // Nobody commits who has been replaced, or has forgotten what was committed before.
+  void check_manifest(const std::string& path, const Manifest& manifest) {
+    const auto terms = context_.eye.list(join_path(kSimOutput, "terms")).value();
+    for (const std::string& name : terms)
+      if (std::stoull(name) > manifest.epoch.term)
         fail(fmt::format("a coordinator of term {} committed {} though term {} is claimed",
-                         manifest.value().epoch.term, path, std::stoull(name)));
+                         manifest.epoch.term, path, std::stoull(name)));
+    const CheckpointStore store(join_path(kSimOutput, "checkpoints"), &context_.eye);
+    const auto numbers = store.committed().value();
+    if (numbers.size() < 2) return;
+    const auto before = store.load(numbers[numbers.size() - 2]);
+    if (before.is_ok() && before.value().closed.size() > manifest.closed.size())
+      fail(fmt::format("{} has {} closed passes, the one before {}", path, manifest.closed.size(),
+                       before.value().closed.size()));
   }
   void check_complete() {
     read_decisions();
@@ -501,7 +509,7 @@ class Cluster {
         if (!wrong.empty()) fail("the job is complete, but " + wrong);
       }
     const CheckpointStore store(join_path(kSimOutput, "checkpoints"), &context_.eye);
-    const auto committed = store.committed();  // leftovers of writers that died are no checkpoints
+    const auto committed = store.committed().value();  // no leftovers of writers that died
     if (committed.empty()) return fail("the job is complete, but there is no checkpoint");
     const std::string newest = store.path_of(committed.back());
     const std::string wrong =
@@ -558,6 +566,8 @@ class Cluster {
     }
     for (const ReplicaAudit::Seen& one : seen)
       if (one.server->diverged() > 0) fail(one.name + ": a history differs from its primary's");
+    for (const auto& server : servers_)
+      if (server && !(wrong = server->look()).empty()) fail(server->name() + ": " + wrong);
     if (!coordinator_ && !complete_ && now() - gone_since_ > kEndWithin)
       fail("nobody starts the job again");
     post(kSecond, [this] { look(); });
@@ -570,12 +580,11 @@ class Cluster {
   std::vector<std::unique_ptr<ServerProcess>> servers_;
   std::vector<std::unique_ptr<WorkerProcess>> workers_;  // also those of former lives
   std::map<const WorkerProcess*, uint64_t> worker_start_;
-  uint64_t starts_ = 0;     // of everything
-  uint64_t doubles_ = 0;    // coordinators that were replaced while they lived
-  uint64_t logs_lost_ = 0;  //
-  uint32_t closed_ = 0;     // passes, by manifests on disk
-  bool finished_ = false;   // this life of the coordinator
-  bool failed_ = false;     // the job ended for a reason; it will be started again
+  uint64_t starts_ = 0;    // of everything
+  uint64_t doubles_ = 0;   // coordinators that were replaced while they lived
+  uint32_t closed_ = 0;    // passes, by manifests on disk
+  bool finished_ = false;  // this life of the coordinator
+  bool failed_ = false;    // the job ended for a reason; it will be started again
   bool complete_ = false;
   bool done_ = false;
   TimeNs gone_since_ = 0;

@@ -3,13 +3,14 @@
 //
 // The seed draws the cluster, the job and the faults: messages lost, doubled, delayed; connections
 // that break; processes that die (also inside a write), pause, are cut off, come back; workers that
-// leave; a disk that fails; false hints; clocks that jump forward and drift; records that are no
-// numbers or kill whoever reads them. A job that ends with a reason is started again, as a
-// person would, and goes on from the newest checkpoint. Audited: every answer against the shard's
-// ledger when it is given, every committed checkpoint when it appears, and at the end that every
-// example counts exactly once per epoch on every shard, that the job ended within a bound once the
-// faults stopped, and that no process stayed behind. The same seed gives the same run, bit by bit.
-// Threads: runs of different seeds may go at the same time. Failure: in the result.
+// leave; a disk that fails, in reading too; false hints; clocks that jump forward and drift;
+// records that are no numbers or kill whoever reads them. A job that ends with a reason is started
+// again, as a person would, and goes on from the newest checkpoint. Audited: every answer against
+// the shard's ledger when it is given, every committed checkpoint when it appears, and at the end
+// that every example counts exactly once per epoch on every shard, that the job ended within a
+// bound once the faults stopped, and that no process stayed behind. The same seed gives the same
+// run, bit by bit. Threads: runs of different seeds may go at the same time. Failure: in the
+// result.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,8 @@ struct ClusterSimResult {
   uint64_t jumps = 0;                                  // of clocks
   uint64_t poisoned = 0;                               // deaths of workers by a deadly record
   uint64_t skipped = 0;                                // batches set aside
+  uint64_t unread = 0;                                 // files that could not be read
+  uint64_t misread = 0;                                // ... that were read wrongly
   uint64_t acknowledged = 0;                           // told to be replicated
   uint64_t backups = 0;                                // replicas compared with their primary
   uint64_t checkpoints = 0;                            // manifests committed and audited

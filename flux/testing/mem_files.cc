@@ -112,7 +112,35 @@ Result<std::string> MemFiles::read(const std::string& path, uint64_t bytes_max) 
     return error(Code::kNotFound, "{}: No such file or directory", path);
   if (it->second.content.size() > bytes_max)
     return error(Code::kCorrupt, "{}: more than {} bytes", path, bytes_max);
-  return it->second.content;
+  FLUX_RETURN_IF_ERROR(check_readable(path));
+  return bend(path, it->second.content);
+}
+
+// A disk that reads well draws nothing, so that it moves no other choice of a seed.
+Status MemFiles::check_readable(const std::string& path) {
+  if (node_ == nullptr || faults_.unread <= 0) return Status::ok();
+  SimWorld* world = node_->world();
+  if (!world->random().chance(faults_.unread)) return Status::ok();
+  ++disk_->unread_;
+  world->tell(node_->name() + " cannot read " + path);
+  return error(Code::kIo, "{}: Input/output error", path);
+}
+
+std::string MemFiles::bend(const std::string& path, std::string content) {
+  const bool drawn = node_ != nullptr && faults_.bent > 0 && !content.empty() &&
+                     path.find("/checkpoints/") != std::string::npos;
+  if (!drawn) return content;
+  SimWorld* world = node_->world();
+  Random& random = world->random();
+  if (!random.chance(faults_.bent)) return content;
+  ++disk_->bent_;
+  world->tell(node_->name() + " reads something else than was written from " + path);
+  const uint64_t at = random.below(content.size());
+  if (random.chance(0.5))
+    content.resize(at);
+  else
+    content[at] = static_cast<char>(content[at] ^ (1 << random.below(8)));
+  return content;
 }
 
 Status MemFiles::make_folders(const std::string& path) {
@@ -137,7 +165,8 @@ bool MemFiles::exists(const std::string& path) {
   return disk_->files_.contains(path) || is_folder(path);
 }
 
-std::vector<std::string> MemFiles::list(const std::string& folder) {
+Result<std::vector<std::string>> MemFiles::list(const std::string& folder) {
+  FLUX_RETURN_IF_ERROR(check_readable(folder));
   std::set<std::string> names;
   const std::string prefix = folder + "/";
   const auto add = [&](const std::string& path) {
@@ -149,7 +178,7 @@ std::vector<std::string> MemFiles::list(const std::string& folder) {
   for (auto it = disk_->folders_.lower_bound(prefix);
        it != disk_->folders_.end() && it->starts_with(prefix); ++it)
     add(*it);
-  return {names.begin(), names.end()};
+  return std::vector<std::string>(names.begin(), names.end());
 }
 
 Status MemFiles::remove_all(const std::string& path) {

@@ -3,8 +3,10 @@
 // MemDisk is the file server of a simulated cluster; each node sees it through its own MemFiles,
 // with the contracts of storage/files.h. A seed decides which operations fail (no space, an I/O
 // error) and in which one its node dies: then the operation is left half done, as far as its
-// contract allows, and the node is dead before it returns. power_cut() loses what no call had made
-// durable: entries of folders that were not synced. Not thread-safe: one world is one thread.
+// contract allows, and the node is dead before it returns. Reading fails too, or gives a file of a
+// checkpoint with a bit turned over or without its end; the next reading may be good again.
+// power_cut() loses what no call had made durable: entries of folders that were not synced.
+// Not thread-safe: one world is one thread.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +35,8 @@ class MemDisk {
   std::function<void(const std::string& path)> on_part;
 
   uint64_t writes() const { return writes_; }
+  uint64_t unread() const { return unread_; }  // readings that failed
+  uint64_t bent() const { return bent_; }      // ... that gave something else than was written
 
  private:
   friend class MemFiles;
@@ -44,11 +48,15 @@ class MemDisk {
   std::map<std::string, File> files_;
   std::set<std::string> folders_;
   uint64_t writes_ = 0;
+  uint64_t unread_ = 0;
+  uint64_t bent_ = 0;
 };
 
 struct DiskFaults {
-  double fails = 0;  // chance that a writing call fails
-  double dies = 0;   // chance that the node dies inside one
+  double fails = 0;   // chance that a writing call fails
+  double dies = 0;    // chance that the node dies inside one
+  double unread = 0;  // chance that a file or folder cannot be read
+  double bent = 0;    // chance that a file of a checkpoint is not read as it was written
 };
 
 class MemFiles final : public Files {
@@ -65,7 +73,7 @@ class MemFiles final : public Files {
   Status make_folders(const std::string& path) override;
   Status sync_folder(const std::string& path) override;
   bool exists(const std::string& path) override;
-  std::vector<std::string> list(const std::string& folder) override;
+  Result<std::vector<std::string>> list(const std::string& folder) override;
   Status remove_all(const std::string& path) override;
 
   // From now on the disk is perfect.
@@ -75,6 +83,8 @@ class MemFiles final : public Files {
   enum class Fate : uint8_t { kGood, kFails, kDies };
   // What happens to a writing call; `*why` is its failure if it fails.
   Fate fate(const std::string& path, Status* why);
+  Status check_readable(const std::string& path);
+  std::string bend(const std::string& path, std::string content);
   Status check_parent(const std::string& path) const;
   void put(const std::string& path, std::string_view content, bool durable);
   bool is_folder(const std::string& path) const { return disk_->folders_.contains(path); }

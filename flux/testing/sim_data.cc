@@ -42,6 +42,7 @@ class SimReader final : public BlockReader {
     for (uint32_t i = 0; i < out->size; ++i) {
       const uint64_t record =
           geometry_->blocks[block_].first_record + order_[batch * geometry_->batch_size + i];
+      if (content_->flaws.left_out && content_->flaws.has(record)) continue;
       if (content_->flaws.deadly.contains(record)) {
         if (content_->die) content_->die();
         return error(Code::kUnavailable, "the process died of record {}", record);
@@ -52,6 +53,7 @@ class SimReader final : public BlockReader {
       out->keys.push_back(sim_own_key(pass_, record));
       out->keys.push_back(sim_shared_key(pass_, record));
     }
+    out->size = static_cast<uint32_t>(out->labels.size());
     return Status::ok();
   }
 

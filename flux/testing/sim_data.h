@@ -25,6 +25,7 @@ constexpr uint32_t kSimDense = 1;
 struct SimFlaws {
   std::set<uint64_t> not_finite;  // the dense feature is no number
   std::set<uint64_t> deadly;      // the process that reads it dies
+  bool left_out = false;          // a planted bug: readers go on without them
   bool has(uint64_t record) const { return not_finite.contains(record) || deadly.contains(record); }
 };
 

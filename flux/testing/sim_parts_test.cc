@@ -228,11 +228,40 @@ TEST(MemFiles, KeepsTheContractsOfFiles) {
   EXPECT_TRUE(files.create_exclusive("a/b/d", "1").is_ok());
   EXPECT_EQ(files.create_exclusive("a/b/d", "2").code(), Code::kStale);
   EXPECT_EQ(files.read("a/b/d", 10).value(), "1");
-  EXPECT_EQ(files.list("a"), std::vector<std::string>{"b"});
-  EXPECT_EQ(files.list("a/b"), (std::vector<std::string>{"c", "d"}));
+  EXPECT_EQ(files.list("a").value(), std::vector<std::string>{"b"});
+  EXPECT_EQ(files.list("a/b").value(), (std::vector<std::string>{"c", "d"}));
   EXPECT_TRUE(files.exists("a") && files.exists("a/b/c") && !files.exists("a/c"));
   ASSERT_TRUE(files.remove_all("a/b").is_ok());
   EXPECT_FALSE(files.exists("a/b") || files.exists("a/b/c"));
+}
+
+TEST(MemFiles, ReadingFailsOrLiesAndHarmsNothing) {
+  SimWorld world(1);
+  MemDisk disk(&world);
+  MemFiles eye(&disk, nullptr, {});
+  SimNode node(&world, "n", 1);
+  ASSERT_TRUE(eye.make_folders("f/checkpoints/1").is_ok());
+  for (const char* path : {"f/log", "f/checkpoints/1/shard"})
+    ASSERT_TRUE(eye.write_atomic(path, "content").is_ok());
+  MemFiles broken(&disk, &node, {.unread = 1});
+  EXPECT_EQ(broken.read("f/log", 10).status().code(), Code::kIo);
+  EXPECT_EQ(broken.list("f").status().code(), Code::kIo);
+  EXPECT_EQ(broken.read("f/none", 10).status().code(), Code::kNotFound);
+  EXPECT_TRUE(broken.write_atomic("f/log", "content").is_ok());
+  MemFiles bent(&disk, &node, {.bent = 1});
+  int shorter = 0;
+  for (int i = 0; i < 50; ++i) {
+    const std::string read = bent.read("f/checkpoints/1/shard", 10).value();
+    EXPECT_NE(read, "content");
+    shorter += read.size() < 7 ? 1 : 0;
+  }
+  EXPECT_TRUE(shorter > 0 && shorter < 50) << shorter;
+  EXPECT_EQ(bent.read("f/log", 10).value(), "content") << "only checkpoints have check sums";
+  EXPECT_EQ(eye.read("f/checkpoints/1/shard", 10).value(), "content");
+  EXPECT_EQ(disk.unread(), 2U);
+  EXPECT_EQ(disk.bent(), 50U);
+  bent.heal();
+  EXPECT_EQ(bent.read("f/checkpoints/1/shard", 10).value(), "content");
 }
 
 TEST(MemFiles, APowerCutLosesOnlyWhatWasNotSynced) {

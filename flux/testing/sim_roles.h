@@ -25,6 +25,7 @@
 #include "flux/server/server_member.h"
 #include "flux/server/server_service.h"
 #include "flux/testing/bent_coordinator.h"
+#include "flux/testing/buggy_server.h"
 #include "flux/testing/cluster_plan.h"
 #include "flux/testing/mem_files.h"
 #include "flux/testing/shard_audit.h"
@@ -135,6 +136,7 @@ class ServerProcess final : public SimProcess {
   void probe(uint64_t incarnation, uint64_t geometry, const BatchId& id);
 
   uint32_t index() const { return index_; }
+  std::string look() { return watched_->look(); }
 
  private:
   Result<std::shared_ptr<Server>> build(const OpenJob& job);

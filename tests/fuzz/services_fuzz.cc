@@ -20,7 +20,7 @@ class NoFiles final : public Files {
   Status make_folders(const std::string&) override { return no(); }
   Status sync_folder(const std::string&) override { return no(); }
   bool exists(const std::string&) override { return false; }
-  std::vector<std::string> list(const std::string&) override { return {}; }
+  Result<std::vector<std::string>> list(const std::string&) override { return no(); }
   Status remove_all(const std::string&) override { return no(); }
 
  private:

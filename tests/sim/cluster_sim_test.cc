@@ -55,6 +55,8 @@ TEST(ClusterSim, EveryExampleIsAppliedOncePerEpochOnEveryShard) {
     sum.rebalanced += result.rebalanced;
     sum.poisoned += result.poisoned;
     sum.skipped += result.skipped;
+    sum.unread += result.unread;
+    sum.misread += result.misread;
     ++modes[result.mode];
     return result.ok;
   });
@@ -69,6 +71,8 @@ TEST(ClusterSim, EveryExampleIsAppliedOncePerEpochOnEveryShard) {
   EXPECT_GT(sum.rebalanced, kSeeds / 20);
   EXPECT_GT(sum.poisoned, kSeeds / 4);
   EXPECT_GT(sum.skipped, kSeeds / 4);
+  EXPECT_GT(sum.unread, kSeeds / 20);
+  EXPECT_GT(sum.misread, kSeeds / 20);
   EXPECT_EQ(modes.size(), 3U);
   std::printf(
       "%lu crashes, %lu of them by poison, %lu lives, %lu clock jumps, %lu checkpoints, %lu "
