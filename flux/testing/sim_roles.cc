@@ -4,6 +4,7 @@
 
 #include "flux/api/verbs.h"
 #include "flux/api/wire_data.h"
+#include "flux/base/hash.h"
 #include "flux/client/remote_admin.h"
 #include "flux/client/remote_replica.h"
 #include "flux/client/remote_server.h"
@@ -47,6 +48,17 @@ std::vector<SimFlaws> flaws_of(const ClusterPlan& plan) {
   std::vector<SimFlaws> out;
   for (const SimPass& pass : plan.passes) out.push_back(pass.flaws);
   return out;
+}
+
+// Real loads are too few keys to matter: these change every two seconds, so that shards move.
+std::function<std::vector<ShardWork>()> made_up_work(SimNode* node, uint32_t shards) {
+  const auto totals = std::make_shared<std::vector<ShardWork>>(shards);
+  return [node, totals] {
+    const auto now = static_cast<uint64_t>(node->now_ns() / (2 * kSecond));
+    for (ShardId s = 0; s < totals->size(); ++s)
+      (*totals)[s] = {s, (*totals)[s].keys + 1 + hash_pair(now, s) % 1000};
+    return *totals;
+  };
 }
 
 // A stub and the channel it calls over, which must live longer.
@@ -237,7 +249,7 @@ JobMasterOptions CoordinatorProcess::make_options() const {
   options.drain_deadline_ns = 15 * kSecond;
   options.tick_ns = 100 * kMillisecond;
   if (context_->plan.rebalance)  // as often as it can
-    options.rebalance = {kSecond / 2, 1, 0.02, 0.001, 0.8, 1, 2};
+    options.rebalance = {kSecond / 4, 1, 0.02, 0.001, 0.8, 1, 2};
   return options;
 }
 
@@ -353,6 +365,7 @@ void ServerProcess::join() {
   hooks.suspects = [this] { return jobs_.suspects(); };
   hooks.rss_bytes = [] { return uint64_t{0}; };
   hooks.work = [this] { return jobs_.work(); };
+  if (context_->plan.rebalance) hooks.work = made_up_work(node_.get(), context_->all_shards());
   hooks.heard = [this] { jobs_.heard_coordinator(); };
   hooks.joined = [](ServerId) {};
   hooks.forget = [this] {

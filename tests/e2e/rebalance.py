@@ -11,7 +11,7 @@ import urllib.request
 from typing import Any
 
 from _cluster import ClusterCase
-from _support import DEADLINE_S
+from _support import DEADLINE_S, Running
 
 SHARDS = 8
 # Shards that the names of two servers give to server-0, and how many keys of a line they have;
@@ -22,7 +22,7 @@ name: hot
 data: {format: libsvm, train: train.txt, batch: 50, raw_keys: true, slots: [{name: x}]}
 output: out
 shards: 8
-epochs: 1000000
+epochs: 60000
 threads: 1
 checkpoint: {every_s: 2}
 tables: [{name: weight, dim: 4}]
@@ -81,8 +81,9 @@ class Rebalance(ClusterCase):
                     and status["shards_without_backup"] == 0 and self.share(status) < 0.65
                     and all(server["keys_per_s"] > 0 for server in status["servers"]))
 
-    def stop_exactly(self) -> None:
+    def stop_exactly(self, running: Running) -> None:
         self.flux("stop", "out")
+        self.assertEqual(running.finish().code, 130)
         found = self.summary("out")
         self.assertEqual((found["state"], found["lost"], found["doubled"], found["skipped"]),
                          ("stopped", 0, 0, 0))
@@ -106,11 +107,11 @@ class Rebalance(ClusterCase):
             metrics = answer.read().decode()
         self.assertIn('flux_shards_rebalanced_total{job="hot"} 1\n', metrics)
         self.assertRegex(metrics, r'flux_server_keys_per_second\{job="hot",server="server-1"\} \d')
-        self.stop_exactly()
+        self.stop_exactly(running)
 
     def test_when_told_to(self) -> None:
-        self.start_training("run", "job.yaml", "--set", "rebalance=false", "--servers", "2",
-                            "--workers", "2")
+        running = self.start_training("run", "job.yaml", "--set", "rebalance=false", "--servers",
+                                      "2", "--workers", "2")
         deadline = time.monotonic() + DEADLINE_S
         while (said := self.flux("rebalance", "out", "--dry-run", code=None)).code != 0:
             self.assertIn("ask again", said.err)
@@ -121,7 +122,7 @@ class Rebalance(ClusterCase):
         told = self.flux("rebalance", "out")
         self.assertRegex(told.out, r"shard \d moves from server-0 to server-1 for its load: ")
         self.wait_status("the load is shared", self.settled)
-        self.stop_exactly()
+        self.stop_exactly(running)
 
 
 if __name__ == "__main__":
