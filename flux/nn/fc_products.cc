@@ -3,7 +3,7 @@
 namespace flux {
 
 Result<std::unique_ptr<FcProducts>> make_products(const FcShape& shape, NetMemory& memory) {
-  if (auto products = make_avx512_products(shape, memory)) return products;
+  if (auto products = make_avx512_products(shape, memory, /*amx=*/true)) return products;
   return make_onednn_products(shape, memory);
 }
 
