@@ -85,6 +85,8 @@ struct RefusedBatch {
   std::string reason;  // for people: what is not finite, where the batch lies; bounded
 };
 
+constexpr size_t kSuspectsMax = 64;  // in one report
+
 // What a worker has done since it joined; totals, so that a lost report costs nothing.
 struct WorkerReport {
   uint64_t examples = 0;
@@ -104,6 +106,8 @@ struct WorkerReport {
   // What it saw while training (metrics/progressive_set.h), as bytes that the port only carries;
   // empty: not told this time.
   std::string metrics;
+  // Servers that do not answer it; at most kSuspectsMax. A guess: a wrong one does no harm.
+  std::vector<ServerId> suspects = {};
 };
 
 struct LeaseRequest {

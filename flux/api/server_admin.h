@@ -209,6 +209,8 @@ struct ServerReport {
   uint64_t boot = 0;
   std::vector<ServerId> suspects;  // backups that have not answered its forwards for a while
   uint64_t rss_bytes = 0;
+  std::vector<ServerId> silent = {};  // primaries that it follows and has not heard for a while
+  uint64_t differed = 0;  // replicas here that differed from their primaries and were dropped
 };
 
 class ServerRegistry {

@@ -320,15 +320,23 @@ std::string encode_message(const ServerReport& m) {
   out.set_boot(m.boot);
   out.mutable_suspects()->Assign(m.suspects.begin(), m.suspects.end());
   out.set_rss_bytes(m.rss_bytes);
+  out.mutable_silent()->Assign(m.silent.begin(), m.silent.end());
+  out.set_differed(m.differed);
   return out.SerializeAsString();
 }
 Status decode_message(std::string_view bytes, ServerReport* m) {
   wire::ServerReport in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "server_report", &in));
-  *m = {in.server(), in.boot(), {in.suspects().begin(), in.suspects().end()}, in.rss_bytes()};
-  for (const ServerId suspect : m->suspects)
-    if (suspect >= kWireServersMax)
-      return invalid("server_report: suspect {}, ids are below {}", suspect, kWireServersMax);
+  *m = {in.server(),
+        in.boot(),
+        {in.suspects().begin(), in.suspects().end()},
+        in.rss_bytes(),
+        {in.silent().begin(), in.silent().end()},
+        in.differed()};
+  for (const auto* list : {&m->suspects, &m->silent})
+    for (const ServerId suspect : *list)
+      if (suspect >= kWireServersMax)
+        return invalid("server_report: suspect {}, ids are below {}", suspect, kWireServersMax);
   return Status::ok();
 }
 

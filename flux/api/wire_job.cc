@@ -26,6 +26,7 @@ void put_report(const WorkerReport& m, wire::WorkerReport* out) {
   out->set_waits(m.waits);
   for (const BlockId& block : m.ahead) put_block(block, out->add_ahead());
   out->set_metrics(m.metrics);
+  out->mutable_suspects()->Assign(m.suspects.begin(), m.suspects.end());
 }
 
 Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
@@ -42,7 +43,13 @@ Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
         {in.stage_ns().begin(), in.stage_ns().end()},
         in.waits(),
         {},
-        in.metrics()};
+        in.metrics(),
+        {in.suspects().begin(), in.suspects().end()}};
+  if (m->suspects.size() > kSuspectsMax)
+    return invalid("a report of {} suspects, at most {}", m->suspects.size(), kSuspectsMax);
+  for (const ServerId suspect : m->suspects)
+    if (suspect >= kWireServersMax)
+      return invalid("a report of suspect {}, ids are below {}", suspect, kWireServersMax);
   if (in.ahead_size() > kAheadMax)
     return invalid("a report of {} blocks ahead, at most {}", in.ahead_size(), kAheadMax);
   m->ahead.resize(static_cast<size_t>(in.ahead_size()));

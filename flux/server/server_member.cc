@@ -52,7 +52,8 @@ class ServerMember::State : public std::enable_shared_from_this<State> {
   }
 
   void report() {
-    ServerReport report{server_, options_.join.boot, hooks_.suspects(), hooks_.rss_bytes()};
+    ServerReport report{server_,         options_.join.boot, hooks_.suspects(), hooks_.rss_bytes(),
+                        hooks_.silent(), hooks_.differed()};
     registry_->report(std::move(report), [weak = weak_from_this()](const Result<bool>& may_go) {
       const auto self = weak.lock();
       if (!self || self->over_) return;

@@ -52,6 +52,8 @@ const char* cluster_bug_name(ClusterBug bug) {
       return "skipped-as-applied";
     case ClusterBug::kRefusalsLost:
       return "refusals-lost";
+    case ClusterBug::kRowsDiffer:
+      return "rows-differ";
   }
   return "unknown";
 }

@@ -34,8 +34,9 @@ enum class ClusterBug : uint8_t {
   kUnsyncedFiles,        // a manifest names files that were never made durable
   kSkippedAsApplied,     // a batch that is set aside counts as applied
   kRefusalsLost,         // nobody counts that a worker could not train a batch
+  kRowsDiffer,           // some servers make other rows of the same operations
 };
-constexpr uint32_t kClusterBugs = 24;  // kNone among them
+constexpr uint32_t kClusterBugs = 25;  // kNone among them
 
 // "ack-before-apply"; the words of `flux sim --bug`.
 const char* cluster_bug_name(ClusterBug bug);

@@ -85,6 +85,7 @@ ClusterPlan draw_cluster_plan(Random* random) {
   // Not drawn, so that it moves no other choice of a seed.
   plan.schedule.phases =
       hash_pair(static_cast<uint64_t>(plan.rest_max), plan.shards) % 4 == 0 ? 2 : 1;
+  plan.rumours = hash_pair(static_cast<uint64_t>(plan.faults_end), plan.rest_max) % 2 == 0;
   return plan;
 }
 
@@ -102,11 +103,11 @@ std::string to_string(const ClusterPlan& plan) {
       "checkpoint "
       "every {:.1f} s; lost {:.2f} doubled {:.2f} breaks {:.3f} delay {} ms; disk fails {:.3f} "
       "dies "
-      "{:.3f}; faults until {} s",
+      "{:.3f}; faults until {} s{}",
       plan.servers, plan.replicas, lanes, plan.shards, plan.mode, plan.schedule.passes,
       plan.schedule.phases, plan.schedule.epochs, passes, plan.checkpoint_every_s, plan.net.lost,
       plan.net.doubled, plan.net.breaks, plan.net.delay_max / kMillisecond, plan.disk.fails,
-      plan.disk.dies, plan.faults_end / kSecond);
+      plan.disk.dies, plan.faults_end / kSecond, plan.rumours ? ", rumours" : "");
 }
 
 }  // namespace flux

@@ -38,6 +38,7 @@ struct ClusterPlan {
   uint32_t pause_server = 0, isolate_server = 0, cut = 0, power_cut = 0;
   uint32_t drain = 0, add_server = 0, move = 0;
   uint32_t jump_clock = 0, drift_clock = 0;  // of any process
+  bool rumours = false;                      // workers say of live servers that they are dead
 };
 
 ClusterPlan draw_cluster_plan(Random* random);

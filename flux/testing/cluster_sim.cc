@@ -61,6 +61,8 @@ class Cluster {
     result_.partials = context_.facts.partials;
     result_.refused = context_.facts.refused;
     result_.poisoned = context_.facts.poisoned;
+    result_.rumours = context_.facts.rumours;
+    result_.condemned = context_.facts.condemned;
     result_.skipped = context_.audit.skipped();
     result_.acknowledged = context_.facts.replicas.told();
     result_.backups = context_.facts.replicas.backups_seen();

@@ -31,13 +31,15 @@ struct ClusterSimResult {
   uint64_t crashes = 0;  // of any process
   uint64_t lives = 0;    // starts of the coordinator
   uint64_t power_cuts = 0;
-  uint64_t jumps = 0;                                  // of clocks
-  uint64_t poisoned = 0;                               // deaths of workers by a deadly record
-  uint64_t skipped = 0;                                // batches set aside
-  uint64_t acknowledged = 0;                           // told to be replicated
-  uint64_t backups = 0;                                // replicas compared with their primary
-  uint64_t checkpoints = 0;                            // manifests committed and audited
-  uint64_t pushes = 0;                                 // answers of shards
+  uint64_t jumps = 0;         // of clocks
+  uint64_t poisoned = 0;      // deaths of workers by a deadly record
+  uint64_t skipped = 0;       // batches set aside
+  uint64_t rumours = 0;       // false words of workers about servers
+  uint64_t condemned = 0;     // servers taken for dead by what others say of them, true or false
+  uint64_t acknowledged = 0;  // told to be replicated
+  uint64_t backups = 0;       // replicas compared with their primary
+  uint64_t checkpoints = 0;   // manifests committed and audited
+  uint64_t pushes = 0;        // answers of shards
   uint64_t duplicates = 0, partials = 0, refused = 0;  // among them
   uint64_t trace_hash = 0;                             // equal for equal runs
   double simulated_s = 0;

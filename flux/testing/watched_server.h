@@ -35,6 +35,7 @@ struct ClusterFacts {
   std::set<BatchId> decided;                                       // to be skipped, ever logged
   uint64_t pushes = 0, duplicates = 0, partials = 0, refused = 0;  // answers seen
   uint64_t poisoned = 0;                                           // workers that a record killed
+  uint64_t rumours = 0, condemned = 0;  // of servers; taken for dead by the word of others
 };
 
 // The server of an incarnation in this process, or null.
