@@ -86,6 +86,8 @@ struct RefusedBatch {
   std::string reason;  // for people: what is not finite, where the batch lies; bounded
 };
 
+constexpr size_t kSuspectsMax = 64;  // in one report
+
 // What a worker has done since it joined; totals, so that a lost report costs nothing.
 struct WorkerReport {
   uint64_t examples = 0;
@@ -106,6 +108,8 @@ struct WorkerReport {
   // empty: not told this time.
   std::string metrics;
   LatencyHistogram push_times = {};  // from each push request to its answer
+  // Servers that do not answer it; at most kSuspectsMax. A guess: a wrong one does no harm.
+  std::vector<ServerId> suspects = {};
 };
 
 struct LeaseRequest {

@@ -30,6 +30,8 @@ struct ReplicateRequest {
   std::span<const uint64_t> hashes;  // of each shard: its stream hash after it
   uint32_t pass = 0;                 // kOpenPass, kClosePass (passes below it are closed)
   uint64_t geometry = 0;             // kOpenPass
+  ServerId from = kNoServer;         // whose shards they are
+  uint64_t content = 0;              // kCompare, of one shard: hash of its rows after `ops`
 };
 
 // A shard that did not take its part.

@@ -53,6 +53,7 @@ struct PullReply {
   // kStale: another incarnation; kUnavailable: a shard is not served here (refresh the map);
   // kInvalid: no honest request.
   Status status;
+  bool unreached = false;  // the server did not say that: no connection, or no answer in time
 };
 
 struct PushRequest {
@@ -84,6 +85,7 @@ struct PushReply {
   uint64_t receipt = 0;
   // Not ok: no answers came (kUnavailable: lost on the way, perhaps applied; else refused).
   Status status;
+  bool unreached = false;  // as in PullReply
 };
 
 // The phase of a push is that of its batches, which all have the same; it has a gradient for the

@@ -215,6 +215,8 @@ struct ServerReport {
   bool tells_work = false;  // `work` is what it did; else it is not told this time
   // Totals, so that a lost report costs nothing; sorted by shard, those of 0 left out.
   std::vector<ShardWork> work = {};
+  std::vector<ServerId> silent = {};  // primaries that it follows and has not heard for a while
+  uint64_t differed = 0;  // replicas here that differed from their primaries and were dropped
 };
 
 class ServerRegistry {

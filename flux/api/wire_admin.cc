@@ -328,16 +328,25 @@ std::string encode_message(const ServerReport& m) {
     out.add_work_shards(work.shard);
     out.add_work_keys(work.keys);
   }
+  out.mutable_silent()->Assign(m.silent.begin(), m.silent.end());
+  out.set_differed(m.differed);
   return out.SerializeAsString();
 }
 Status decode_message(std::string_view bytes, ServerReport* m) {
   wire::ServerReport in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "server_report", &in));
-  *m = {in.server(),    in.boot(),       {in.suspects().begin(), in.suspects().end()},
-        in.rss_bytes(), in.tells_work(), {}};
-  for (const ServerId suspect : m->suspects)
-    if (suspect >= kWireServersMax)
-      return invalid("server_report: suspect {}, ids are below {}", suspect, kWireServersMax);
+  *m = {in.server(),
+        in.boot(),
+        {in.suspects().begin(), in.suspects().end()},
+        in.rss_bytes(),
+        in.tells_work(),
+        {},
+        {in.silent().begin(), in.silent().end()},
+        in.differed()};
+  for (const auto* list : {&m->suspects, &m->silent})
+    for (const ServerId suspect : *list)
+      if (suspect >= kWireServersMax)
+        return invalid("server_report: suspect {}, ids are below {}", suspect, kWireServersMax);
   if (in.work_shards_size() != in.work_keys_size())
     return invalid("server_report: work of {} shards, {} numbers of keys", in.work_shards_size(),
                    in.work_keys_size());

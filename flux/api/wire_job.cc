@@ -29,6 +29,7 @@ void put_report(const WorkerReport& m, wire::WorkerReport* out) {
   const std::vector<uint64_t> times = m.push_times.counts();
   out->mutable_push_times()->Assign(times.begin(), times.end());
   out->set_push_time_max_ns(m.push_times.max_ns());
+  out->mutable_suspects()->Assign(m.suspects.begin(), m.suspects.end());
 }
 
 Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
@@ -47,7 +48,13 @@ Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
         {},
         in.metrics(),
         LatencyHistogram::of({in.push_times().data(), static_cast<size_t>(in.push_times_size())},
-                             in.push_time_max_ns())};
+                             in.push_time_max_ns()),
+        {in.suspects().begin(), in.suspects().end()}};
+  if (m->suspects.size() > kSuspectsMax)
+    return invalid("a report of {} suspects, at most {}", m->suspects.size(), kSuspectsMax);
+  for (const ServerId suspect : m->suspects)
+    if (suspect >= kWireServersMax)
+      return invalid("a report of suspect {}, ids are below {}", suspect, kWireServersMax);
   if (in.ahead_size() > kAheadMax)
     return invalid("a report of {} blocks ahead, at most {}", in.ahead_size(), kAheadMax);
   m->ahead.resize(static_cast<size_t>(in.ahead_size()));

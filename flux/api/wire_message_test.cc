@@ -182,14 +182,16 @@ TEST(WireMessage, JoiningACoordinator) {
   const ServerJoinReply welcome = round_trip(ServerJoinReply{2, 100});
   EXPECT_EQ(welcome.server, 2U);
   EXPECT_EQ(welcome.report_every_ms, 100U);
-  const ServerReport report =
-      round_trip(ServerReport{2, 7, {0, 9}, 12345, true, {{3, 40}, {5, 1ULL << 50}}});
+  const ServerReport report = round_trip(
+      ServerReport{2, 7, {0, 9}, 12345, true, {{3, 40}, {5, 1ULL << 50}}, {4}, 11});
   EXPECT_EQ(report.server, 2U);
   EXPECT_EQ(report.boot, 7U);
   EXPECT_EQ(report.suspects, (std::vector<ServerId>{0, 9}));
   EXPECT_EQ(report.rss_bytes, 12345U);
   EXPECT_TRUE(report.tells_work);
   EXPECT_EQ(report.work, (std::vector<ShardWork>{{3, 40}, {5, 1ULL << 50}}));
+  EXPECT_EQ(report.silent, std::vector<ServerId>{4});
+  EXPECT_EQ(report.differed, 11U);
   EXPECT_TRUE(round_trip(ServerReportReply{true}).over);
 }
 
@@ -197,14 +199,15 @@ WorkerReport some_report() {
   LatencyHistogram times;
   times.add(3 * kMillisecond);
   return {
-      1,      2,    3.5, 0.75, 5, 6, 7, 8, 9.5, 10, {-1, 12}, "pull from server 1", {{1, 2, 3, 4}},
-      "seen", times};
+      1,      2,     3.5,   0.75, 5, 6, 7, 8, 9.5, 10, {-1, 12}, "pull from server 1", {{1, 2, 3, 4}},
+      "seen", times, {3, 0}};
 }
 void expect_some_report(const WorkerReport& r) {
   EXPECT_EQ(r.examples, 1U);
   EXPECT_EQ(r.ahead, (std::vector<BlockId>{{1, 2, 3, 4}}));
   EXPECT_EQ(r.metrics, "seen");
   EXPECT_EQ(r.push_times, some_report().push_times);
+  EXPECT_EQ(r.suspects, (std::vector<ServerId>{3, 0}));
   EXPECT_EQ(r.batches, 2U);
   EXPECT_EQ(r.loss_sum, 3.5);
   EXPECT_EQ(r.train_auc, 0.75);
@@ -324,6 +327,13 @@ TEST(WireMessage, ValuesThatNobodySends) {
   expect_refused(ServerReport{1, 1, {1U << 20}, 0}, Code::kInvalid, "suspect 1048576");
   expect_refused(ServerReport{1, 1, {}, 0, true, {{4, 1}, {4, 2}}}, Code::kInvalid,
                  "work of shard 4 after that of shard 4");
+  expect_refused(ServerReport{1, 1, {}, 0, false, {}, {1U << 20}}, Code::kInvalid,
+                 "suspect 1048576");
+  ReportRequest report;
+  report.report.suspects = {1U << 20};
+  expect_refused(report, Code::kInvalid, "suspect 1048576");
+  report.report.suspects.assign(kSuspectsMax + 1, 0);
+  expect_refused(report, Code::kInvalid, "65 suspects");
   JoinRequest held{"w", 1, 1, "", 0, {}, 1, {}};
   held.held.resize((1 << 14) + 1);
   expect_refused(held, Code::kInvalid, "holds 16385 blocks");

@@ -33,6 +33,8 @@ Result<WireRequest> encode_replicate(const ReplicateRequest& request, const Mode
   control.mutable_hashes()->Assign(request.hashes.begin(), request.hashes.end());
   control.set_pass(request.pass);
   control.set_geometry(request.geometry);
+  control.set_content(request.content);
+  control.set_from(request.from == kNoServer ? 0 : request.from + 1);
   FLUX_RETURN_IF_ERROR(put_claim(request.push, shape, control.mutable_push()));
   WireValue value = WireValue::kFp32;
   if (request.push.as_bf16) value = WireValue::kBf16;
@@ -73,6 +75,8 @@ Status decode_replicate(std::string_view control, std::span<const std::byte> pay
   request.hashes = out->hashes_;
   request.pass = in.pass();
   request.geometry = in.geometry();
+  request.content = in.content();
+  request.from = in.from() == 0 ? kNoServer : in.from() - 1;
   if (request.kind == OpKind::kOpenPass && request.geometry == 0)
     return invalid("replicate: pass {} without a geometry", request.pass);
   return Status::ok();

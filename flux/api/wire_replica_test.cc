@@ -31,6 +31,8 @@ struct Forward {
     }
     request.push = data.push;
     request.ops = ops;
+    request.from = 6;
+    request.content = 77;
     request.hashes = hashes;
   }
   Result<WireRequest> encode() { return encode_replicate(request, kShape, &halves); }
@@ -57,6 +59,8 @@ TEST(WireReplica, RowsArriveInPlaceAsThoseOfAPush) {
   const ReplicateRequest& r = got.request;
   EXPECT_EQ(r.kind, OpKind::kPush);
   EXPECT_EQ(std::vector<uint64_t>(r.ops.begin(), r.ops.end()), sent.ops);
+  EXPECT_EQ(r.from, 6U);
+  EXPECT_EQ(r.content, 77U);
   EXPECT_EQ(std::vector<uint64_t>(r.hashes.begin(), r.hashes.end()), sent.hashes);
   EXPECT_EQ(std::vector<ShardId>(r.push.shards.begin(), r.push.shards.end()), sent.shards);
   EXPECT_EQ(r.push.epochs[2], (ShardEpoch{3, 4}));

@@ -153,16 +153,16 @@ void PsClient::State::send_pull(const PullPtr& pull, ServerId server, const Shar
   request.dense = pull->work.dense;
   request.phase = pull->work.phase;
   const auto part = std::make_shared<PullPart>(pull, server, shards);
-  ServerPorts::begin(at, part);
+  ServerPorts::begin(at, part, executor_->now_ns());
   at->port->pull(request, carry<PullReply>([part](State* self, const PullReply& reply) {
-                   self->pulled(part.get(), reply.status);
+                   self->pulled(part.get(), reply);
                  }));
 }
 
-void PsClient::State::pulled(PullPart* part, const Status& status) {
-  if (!ServerPorts::end(part)) return;
+void PsClient::State::pulled(PullPart* part, const PullReply& reply) {
+  if (!ServerPorts::end(part, !reply.unreached, executor_->now_ns())) return;
   --part->pull->calls;
-  if (!status.is_ok()) refused(part->pull, part->server, part->shards, status);
+  if (!reply.status.is_ok()) refused(part->pull, part->server, part->shards, reply.status);
   finish_if_over(part->pull);
 }
 
@@ -232,6 +232,10 @@ std::string PsClient::State::waits_for_pull() const {
   return at.empty() && !waiting_.empty() ? fmt::format("server {}", waiting_.front()->server) : at;
 }
 
+std::vector<ServerId> PsClient::State::suspects(TimeNs idle_since) const {
+  return ports_.suspects(options_.suspect_ns, idle_since, executor_->now_ns());
+}
+
 // --- PsClient ---
 
 PsClient::PsClient(const PsClientOptions& options, ClusterMap map, ReachServer reach,
@@ -283,6 +287,9 @@ std::string PsClient::waits_for_pull() const {
 }
 std::string PsClient::waits_for_push() const {
   return state_->waits_for_push();
+}
+std::vector<ServerId> PsClient::suspects(TimeNs idle_since) const {
+  return state_->suspects(idle_since);
 }
 
 }  // namespace flux

@@ -44,6 +44,7 @@ struct PsClientOptions {
   TimeNs push_deadline_ns = 60 * kSecond;    // to be applied
   TimeNs pull_retry_ns = 20 * kMillisecond;  // doubles up to the next
   TimeNs pull_retry_max_ns = 200 * kMillisecond;
+  TimeNs suspect_ns = 500 * kMillisecond;  // an answer that a server gives at once is so late
 };
 
 // Asks the coordinator for the map of now; the answer comes on the client's executor (or inside the
@@ -107,6 +108,9 @@ class PsClient {
   // Whom it waits for: "server 1"; "" if nobody owes an answer.
   std::string waits_for_pull() const;
   std::string waits_for_push() const;
+  // Servers that do not answer or cannot be reached, as it looks from here. `idle_since`: since
+  // then the owner's thread has only waited for answers; before that some may have lain unread.
+  std::vector<ServerId> suspects(TimeNs idle_since) const;
 
  private:
   class State;

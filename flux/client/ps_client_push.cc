@@ -76,7 +76,7 @@ void PsClient::State::send_push(PushAction* action) {
   request.claim = PushClaim{options_.incarnation, work.geometry, ids, Verdict::kApplied};
   ++flight->calls;
   sent->since = executor_->now_ns();
-  ServerPorts::begin(port, sent);
+  ServerPorts::begin(port, sent, sent->since);
   port->port->push(request, carry<PushReply>([sent](State* self, const PushReply& reply) {
                      self->pushed(sent.get(), reply);
                    }));
@@ -97,7 +97,7 @@ const MergedPush& PsClient::State::rest_of(Flight* flight, const std::vector<Bat
 }
 
 void PsClient::State::pushed(SentPush* sent, const PushReply& reply) {
-  if (!ServerPorts::end(sent)) return;
+  if (!ServerPorts::end(sent, !reply.unreached, executor_->now_ns())) return;
   const PushAction& action = sent->action;
   const Code code = reply.status.code();
   if (reply.status.is_ok() && !reply.answers.empty()) {
@@ -127,7 +127,7 @@ void PsClient::State::send_confirm(PushAction* action) {
   const auto port = ports_.port(action->server);
   if (!port) return lost(*action);
   const auto asked = std::make_shared<SentConfirm>(std::move(*action));
-  ServerPorts::begin(port, asked);
+  ServerPorts::begin(port, asked, executor_->now_ns());
   port->port->confirm(options_.incarnation, asked->action.receipt,
                       carry<Status>([asked](State* self, const Status& status) {
                         self->confirmed(asked.get(), status);
@@ -135,7 +135,8 @@ void PsClient::State::send_confirm(PushAction* action) {
 }
 
 void PsClient::State::confirmed(SentConfirm* asked, const Status& status) {
-  if (!ServerPorts::end(asked)) return;
+  const bool reached = status.is_ok() || status.code() == Code::kStale;
+  if (!ServerPorts::end(asked, reached, executor_->now_ns())) return;
   if (!status.is_ok() && status.code() != Code::kStale) {
     last_trouble_ = status.message();
     return lost(asked->action);

@@ -180,6 +180,60 @@ TEST_F(PsClientTest, AVoidReceiptIsPushedAgain) {
   EXPECT_EQ(released_.size(), 1U);
 }
 
+// Who is named to the coordinator: servers that owe a prompt answer, or could not be reached.
+TEST_F(PullTest, ServersThatDoNotAnswerAreSuspects) {
+  using List = std::vector<ServerId>;
+  options_.suspect_ns = 500;
+  options_.pull_deadline_ns = 100 * kSecond;
+  PsClient client(options_, coordinator_.map(), reach(), coordinator_.fetch(), &executor_);
+  const auto ask = [&] { client.pull({keys_, begin_}, {}, gradient_, [](const Status&) {}); };
+  ask();
+  servers_[1].asked[0].done({});
+  executor_.advance_to(499);
+  EXPECT_EQ(client.suspects(0), List{});
+  executor_.advance_to(500);
+  EXPECT_EQ(client.suspects(0), List{0});
+  EXPECT_EQ(client.suspects(100), List{}) << "the answer may lie unread";
+  executor_.advance_to(600);
+  EXPECT_EQ(client.suspects(100), List{0});
+  servers_[0].asked[0].done({Status(Code::kUnavailable, "not served here"), false});
+  EXPECT_EQ(client.suspects(0), List{}) << "it has answered";
+  executor_.advance_to(610);
+  ASSERT_EQ(servers_[0].asked.size(), 2U) << "asked again";
+  servers_[0].asked[1].done({unavailable_, true});
+  EXPECT_EQ(client.suspects(610), List{0}) << "at once: there is no connection";
+  // The client has nothing to ask it for any more: nothing is known then.
+  coordinator_.now.server = {1, 1, 1};
+  coordinator_.version = 2;
+  client.set_map(coordinator_.map());
+  EXPECT_EQ(client.suspects(0), List{0});
+  executor_.advance_to(610 + kSecond);
+  EXPECT_EQ(client.suspects(610), List{1}) << "which owes an answer by now";
+}
+
+// What a server may hold back for others says nothing about it.
+TEST_F(PsClientTest, WaitsForOthersAreNoSuspicion) {
+  options_.suspect_ns = 50;
+  options_.session.answer_timeout_ns = options_.session.timeout_max_ns = kSecond;
+  PsClient client(options_, coordinator_.map(), reach(), coordinator_.fetch(), &executor_);
+  PushWork work;
+  work.ids = {{{0, 0, 0, 0}, 0, 32}};
+  work.dense = gradient_;
+  work.bytes = 4;
+  client.push(work);
+  executor_.advance_to(60);
+  EXPECT_EQ(client.suspects(0), (std::vector<ServerId>{0, 1}));
+  servers_[0].sent[0].answer(Answer::kApplied, 7);
+  servers_[1].sent[0].answer(Answer::kApplied, 8);
+  executor_.advance_to(900);
+  EXPECT_EQ(client.suspects(0), std::vector<ServerId>{}) << "a confirm waits for backups";
+  work.ids = {{{0, 0, 0, 0}, 1, 32}};
+  work.step = std::make_shared<SyncStep>();
+  client.push(work);
+  executor_.advance_to(990);
+  EXPECT_EQ(client.suspects(0), std::vector<ServerId>{}) << "a step waits for its members";
+}
+
 // A port that forwards, so that the test sees when the client lets go of it.
 class HeldPort final : public ServerPort {
  public:

@@ -29,6 +29,7 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   void on_failure(std::function<void()> failed) { failed_ = std::move(failed); }
   std::string waits_for_pull() const;
   std::string waits_for_push() const;
+  std::vector<ServerId> suspects(TimeNs idle_since) const;
 
  private:
   using ShardList = std::shared_ptr<const std::vector<ShardId>>;
@@ -52,7 +53,7 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   // One request of a pull.
   struct PullPart : ServerPorts::Call {
     PullPart(PullPtr of, ServerId at, ShardList some)
-        : Call(Kind::kPull), pull(std::move(of)), server(at), shards(std::move(some)) {}
+        : Call(Kind::kPull, true), pull(std::move(of)), server(at), shards(std::move(some)) {}
     PullPtr pull;
     ServerId server;
     ShardList shards;
@@ -77,14 +78,18 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   using FlightPtr = std::shared_ptr<Flight>;
   // One request of a push; its lists live until the answer, whatever the port does with them.
   struct SentPush : ServerPorts::Call {
+    // A part of a sync step waits at the server for the others.
     SentPush(PushAction what, FlightPtr of)
-        : Call(Kind::kPush), action(std::move(what)), flight(std::move(of)) {}
+        : Call(Kind::kPush, of->work.step == nullptr),
+          action(std::move(what)),
+          flight(std::move(of)) {}
     PushAction action;
     FlightPtr flight;
     TimeNs since = 0;
   };
   struct SentConfirm : ServerPorts::Call {
-    explicit SentConfirm(PushAction what) : Call(Kind::kConfirm), action(std::move(what)) {}
+    // It waits for the backups.
+    explicit SentConfirm(PushAction what) : Call(Kind::kConfirm, false), action(std::move(what)) {}
     PushAction action;
   };
 
@@ -109,7 +114,7 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   void drop_gone();
   // pulls
   void send_pull(const PullPtr& pull, ServerId server, const ShardList& shards);
-  void pulled(PullPart* part, const Status& status);
+  void pulled(PullPart* part, const PullReply& reply);
   void refused(const PullPtr& pull, ServerId server, const ShardList& shards, const Status& status);
   void retry_later(const PullPtr& pull, ServerId server, const ShardList& shards);
   void retry(Waiting* waiting);

@@ -128,7 +128,8 @@ void RemoteServer::State::finish(const std::shared_ptr<Pull>& pull, Status statu
   }
   const auto done = std::move(pull->done);
   free_pulls.push_back(pull);
-  done({std::move(status)});
+  const bool unreached = !status.is_ok() && !reply.answered;
+  done({std::move(status), unreached});
 }
 
 RemoteServer::RemoteServer(Channel* channel, ModelShape shape, RemoteServerOptions options)
@@ -145,7 +146,7 @@ const RemoteTraffic& RemoteServer::traffic() const {
 void RemoteServer::pull(const PullRequest& request, std::function<void(const PullReply&)> done) {
   State& s = *state_;
   auto encoded = encode_pull(request, s.shape, s.options.value);
-  if (!encoded.is_ok()) return done({encoded.status()});
+  if (!encoded.is_ok()) return done({encoded.status(), false});
   auto pull = take_free(&s.free_pulls);
   // Lists of the request live only until this method returns.
   pull->tables.assign(request.tables.begin(), request.tables.end());
@@ -205,7 +206,9 @@ void RemoteServer::push(const PushRequest& request, std::function<void(const Pus
       status = decode_push_reply(message_bytes(reply.control, reply.payload), &answers);
       if (status.is_ok()) status = fill_epochs(push->shards, push->epochs, &answers);
     }
+    const bool unreached = !status.is_ok() && !reply.answered;
     if (!status.is_ok()) answers = reply_of_failure(push->shards, std::move(status));
+    answers.unreached = unreached;
     const auto finished = std::move(push->done);
     state->free_pushes.push_back(push);
     finished(answers);

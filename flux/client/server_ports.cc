@@ -32,16 +32,35 @@ std::shared_ptr<ServerPorts::Port> ServerPorts::port(ServerId server) {
   return made;
 }
 
-void ServerPorts::begin(const std::shared_ptr<Port>& port, const std::shared_ptr<Call>& call) {
+void ServerPorts::begin(const std::shared_ptr<Port>& port, const std::shared_ptr<Call>& call,
+                        TimeNs now) {
   call->port = port;
   port->calls.push_back(call);
+  if (call->prompt && port->owes_since < 0) port->owes_since = now;
 }
 
-bool ServerPorts::end(Call* call) {
+bool ServerPorts::end(Call* call, bool reached, TimeNs now) {
   if (std::exchange(call->over, true)) return false;
-  if (const auto port = call->port.lock())
-    std::erase_if(port->calls, [call](const auto& one) { return one.get() == call; });
+  const auto port = call->port.lock();
+  if (!port) return true;
+  std::erase_if(port->calls, [call](const auto& one) { return one.get() == call; });
+  const bool owes = std::any_of(port->calls.begin(), port->calls.end(),
+                                [](const auto& one) { return one->prompt; });
+  if (reached || !owes) port->owes_since = owes ? now : -1;
+  if (reached || call->prompt) port->failed_ns = reached ? -1 : now;
   return true;
+}
+
+std::vector<ServerId> ServerPorts::suspects(TimeNs patience, TimeNs idle_since, TimeNs now) const {
+  constexpr TimeNs kFreshNs = kSecond;  // nobody asks it any more: nothing is known
+  std::vector<ServerId> found;
+  for (const auto& [server, port] : ports_) {
+    const bool owes =
+        port->owes_since >= 0 && now - std::max(port->owes_since, idle_since) >= patience;
+    const bool fails = port->failed_ns >= 0 && now - port->failed_ns < kFreshNs;
+    if ((owes || fails) && !gone(*port)) found.push_back(server);
+  }
+  return found;
 }
 
 std::vector<std::shared_ptr<ServerPorts::Call>> ServerPorts::drop_gone() {

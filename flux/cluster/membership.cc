@@ -28,7 +28,7 @@ Membership::Joined Membership::join(const std::string& name, uint64_t boot, Time
     members_.erase(former->id);
   }
   joined.id = ++last_;
-  members_[joined.id] = Member{joined.id, name, boot, now, now};
+  members_[joined.id] = Member{joined.id, name, boot, now, now, -1};
   return joined;
 }
 
@@ -36,7 +36,20 @@ bool Membership::renew(MemberId id, TimeNs now) {
   const auto at = members_.find(id);
   if (at == members_.end()) return false;
   at->second.seen_ns = std::max(at->second.seen_ns, now);
+  at->second.suspected_ns = -1;
   return true;
+}
+
+bool Membership::suspect(MemberId id, TimeNs now) {
+  const auto at = members_.find(id);
+  if (at == members_.end()) return false;
+  if (at->second.suspected_ns < 0) at->second.suspected_ns = now;
+  return true;
+}
+
+TimeNs Membership::due(const Member& member) const {
+  const TimeNs due = member.seen_ns + lease_ns_;
+  return member.suspected_ns < 0 ? due : std::min(due, member.suspected_ns + grace_ns_);
 }
 
 bool Membership::leave(MemberId id) {
@@ -46,7 +59,7 @@ bool Membership::leave(MemberId id) {
 std::vector<Member> Membership::expire(TimeNs now) {
   std::vector<Member> gone;
   for (auto at = members_.begin(); at != members_.end();) {
-    if (now - at->second.seen_ns < lease_ns_) {
+    if (now < due(at->second)) {
       ++at;
       continue;
     }
@@ -70,8 +83,7 @@ const Member* Membership::find(const std::string& name) const {
 std::optional<TimeNs> Membership::next_time() const {
   std::optional<TimeNs> earliest;
   for (const auto& [id, member] : members_)
-    earliest = std::min(earliest.value_or(member.seen_ns), member.seen_ns);
-  if (earliest) *earliest += lease_ns_;
+    earliest = std::min(earliest.value_or(due(member)), due(member));
   return earliest;
 }
 

@@ -2,7 +2,9 @@
 //
 // A member is a (name, boot): a process that comes back under its name is another member, and the
 // former one is gone at once. Expiry is only a guess that somebody is dead; what makes it safe is
-// fencing by identity and epoch elsewhere. Ids are never used twice.
+// fencing by identity and epoch elsewhere. A member that another one cannot reach is looked at
+// sooner: it has a short grace to renew instead of the rest of its lease, and nothing has happened
+// if it does. Ids are never used twice.
 // Pure: the caller brings the time. Not thread-safe.
 #pragma once
 
@@ -32,12 +34,14 @@ struct Member {
   uint64_t boot = 0;
   TimeNs joined_ns = 0;
   TimeNs seen_ns = 0;
+  TimeNs suspected_ns = -1;  // the first time since it was seen; -1: nobody says so
 };
 
 class Membership {
  public:
-  // Ids follow `last`; see first_member_id().
-  explicit Membership(TimeNs lease_ns, MemberId last = 0) : lease_ns_(lease_ns), last_(last) {}
+  // Ids follow `last`; see first_member_id(). Without a grace suspicions change nothing.
+  explicit Membership(TimeNs lease_ns, MemberId last = 0, TimeNs grace_ns = 0)
+      : lease_ns_(lease_ns), grace_ns_(grace_ns > 0 ? grace_ns : lease_ns), last_(last) {}
 
   struct Joined {
     MemberId id = 0;
@@ -51,10 +55,15 @@ class Membership {
   Joined join(const std::string& name, uint64_t boot, TimeNs now);
   // False: not a member (any more).
   bool renew(MemberId id, TimeNs now);
+  // Somebody cannot reach it: its lease ends after the grace, unless it renews. Saying it again
+  // changes nothing. False: not a member.
+  bool suspect(MemberId id, TimeNs now);
   bool leave(MemberId id);
   // Removes and returns those whose lease has run out.
   std::vector<Member> expire(TimeNs now);
 
+  // When the lease of a member runs out.
+  TimeNs due(const Member& member) const;
   const Member* find(MemberId id) const;
   const Member* find(const std::string& name) const;
   size_t live() const { return members_.size(); }
@@ -63,7 +72,7 @@ class Membership {
   std::optional<TimeNs> next_time() const;
 
  private:
-  TimeNs lease_ns_;
+  TimeNs lease_ns_, grace_ns_;
   MemberId last_;
   std::map<MemberId, Member> members_;
   std::deque<std::pair<std::string, uint64_t>> replaced_;  // name, boot; the latest

@@ -1,9 +1,9 @@
 // Runs tests/scripts/membership_*.txt (base/script_test.h) and random joins and losses.
 //
-//   lease S            seconds without a sign of life; makes a new membership
+//   lease S [GRACE]    seconds without a sign of life; makes a new membership
 //   at T               the time in seconds
 //   join NAME BOOT     a process asks to be a member
-//   renew ID | leave ID
+//   renew ID | leave ID | suspect ID
 //   expire             removes those whose lease has run out
 #include "flux/cluster/membership.h"
 
@@ -29,7 +29,9 @@ class Script {
     uint64_t boot = 0;
     MemberId id = 0;
     if (verb == "lease" && in >> seconds) {
-      members_.emplace(TimeNs(seconds * kSecond));
+      double grace = 0;
+      in >> grace;
+      members_.emplace(TimeNs(seconds * kSecond), 0, TimeNs(grace * kSecond));
       return "";
     }
     if (verb == "at" && in >> seconds) {
@@ -46,6 +48,8 @@ class Script {
                       joined.replaced ? fmt::format(", member {} is gone", *joined.replaced) : "");
     } else if (verb == "renew" && in >> id) {
       if (!members_->renew(id, now_)) out = "> not a member\n";
+    } else if (verb == "suspect" && in >> id) {
+      if (!members_->suspect(id, now_)) out = "> not a member\n";
     } else if (verb == "leave" && in >> id) {
       if (!members_->leave(id)) out = "> not a member\n";
     } else if (verb == "expire") {

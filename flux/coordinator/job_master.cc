@@ -21,7 +21,8 @@ JobMaster::State::State(JobPlan plan, JobMasterOptions options, Executor* execut
       checkpoint_folder_(join_path(plan_.output, "checkpoints")),
       incarnation_(options_.incarnation),
       workers_members_(options_.member_lease_ns),
-      servers_members_(options_.member_lease_ns) {
+      servers_members_(options_.member_lease_ns, 0, options_.suspect_grace_ns),
+      suspicions_(options_.suspicion) {
   if (options_.election == nullptr)
     own_election_ = std::make_unique<FolderElection>(files_, plan_.output, plan_.name);
   wanted_.workers = options_.wanted_workers;

@@ -24,6 +24,7 @@
 #include "flux/base/offload.h"
 #include "flux/checkpoint/manifest.h"
 #include "flux/cluster/rebalance.h"
+#include "flux/cluster/suspicions.h"
 #include "flux/coordinator/job_plan.h"
 #include "flux/coordinator/job_status.h"
 #include "flux/election/election.h"
@@ -44,12 +45,15 @@ struct JobMasterOptions {
   TimeNs workers_deadline_ns = 30 * kSecond;    // the first worker to join, or any to come back
   TimeNs member_lease_ns = 2 * kSecond;         // without a report: taken for dead
   TimeNs report_every_ns = 200 * kMillisecond;  // what workers and servers are asked for
-  TimeNs takeover_ns = 2 * kSecond;             // for servers of the log to come
-  TimeNs takeover_lost_ns = kSecond;            // for any to come when the log is lost
-  TimeNs last_replica_ns = 10 * kSecond;        // silence of a server that alone has a shard
-  TimeNs restore_deadline_ns = 600 * kSecond;   // shards that nobody serves
-  TimeNs leave_deadline_ns = 5 * kSecond;       // workers to leave after the end
-  TimeNs call_timeout_ns = 60 * kSecond;        // an admin call that nobody answers
+  // A server that somebody cannot reach gives a sign of life within this: four reports.
+  TimeNs suspect_grace_ns = 800 * kMillisecond;
+  SuspicionOptions suspicion;
+  TimeNs takeover_ns = 2 * kSecond;            // for servers of the log to come
+  TimeNs takeover_lost_ns = kSecond;           // for any to come when the log is lost
+  TimeNs last_replica_ns = 10 * kSecond;       // silence of a server that alone has a shard
+  TimeNs restore_deadline_ns = 600 * kSecond;  // shards that nobody serves
+  TimeNs leave_deadline_ns = 5 * kSecond;      // workers to leave after the end
+  TimeNs call_timeout_ns = 60 * kSecond;       // an admin call that nobody answers
   TimeNs block_timeout_floor_ns = 30 * kSecond;
   TimeNs lease_hold_ns = 2 * kSecond;        // a request with nothing to lease is held so long
   TimeNs join_hold_ns = 500 * kMillisecond;  // and a join that comes too early

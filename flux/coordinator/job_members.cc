@@ -179,6 +179,7 @@ void JobMaster::State::report_worker(WorkerId worker, const WorkerReport& report
     w.rate_time = now();
     w.rate_examples = w.report.examples;
   }
+  take_suspects({true, worker}, report.suspects);
   ReportAnswer answer;
   answer.stop = stopping_ || ended() || w.leaves;
   answer.map_version = places_ ? places_->version() : 0;
@@ -240,6 +241,7 @@ void JobMaster::State::lose_worker(WorkerId id, bool died, const std::string& wh
   if (at == workers_.end()) return;
   Worker worker = std::move(at->second);
   workers_.erase(at);
+  suspicions_.gone({true, id});
   count_workers();
   gone_.push_back({id, worker.info.name, worker.info.host, worker.info.pid, worker.info.lanes, 0, 0,
                    0, since(worker.report, worker.base)});

@@ -109,7 +109,8 @@ void JobMaster::State::seat(ServerArrival arrival, Holdings held) {
   reply.report_every_ms = static_cast<uint32_t>(options_.report_every_ns / kMillisecond);
   arrival.done(reply);
   if (phase_ == Phase::kJoining) return servers_complete_if();
-  open_on(id);
+  entry.paused = suspicions_.paused_until(entry.info.name) > now();
+  if (!entry.paused) open_on(id);
 }
 
 OpenJob JobMaster::State::open_job_of(ServerId id) const {
@@ -174,10 +175,22 @@ void JobMaster::State::report_server(const ServerReport& report,
   entry.seen = now();
   entry.rss_bytes = report.rss_bytes;
   if (report.tells_work && loads_) loads_->reported(id, report.work, now());
+  if (report.differed > entry.differed) {
+    const uint64_t more = report.differed - entry.differed;
+    replicas_differed_ += more;
+    say(
+        fmt::format("warning: {}: {} replica(s) differed from their primaries: dropped, to be "
+                    "copied anew; its log says which",
+                    entry.info.name, more));
+  }
+  entry.differed = report.differed;
   if (places_on_ && !report.suspects.empty()) {
     for (const ServerId suspect : report.suspects) places_->suspected(id, suspect, now());
     pump_places();
   }
+  std::vector<ServerId> named = report.suspects;
+  named.insert(named.end(), report.silent.begin(), report.silent.end());
+  take_suspects({false, id}, named);
   const bool may_go = entry.draining && entry.ready && places_on_ && places_->empty(id) &&
                       places_->live_servers() > 1;
   done(may_go);
@@ -194,6 +207,7 @@ void JobMaster::State::lose_server(ServerId id, const std::string& why) {
   if (entry.gone || phase_ == Phase::kEnded) return;
   entry.gone = true;
   if (loads_) loads_->lost(id);
+  suspicions_.gone({false, id});
   const Member* member = servers_members_.find(entry.info.name);
   if (member != nullptr && member->boot == entry.info.boot) servers_members_.leave(member->id);
   const bool drained = entry.draining && places_on_ && places_->empty(id);
@@ -262,18 +276,22 @@ void JobMaster::State::ask_standing() {
     if (s.gone) continue;
     const Member* member = servers_members_.find(s.info.name);
     if (member != nullptr && !s.ready) servers_members_.renew(member->id, now());
-    if (!s.ready || s.asked || now() - s.seen < options_.member_lease_ns / 5) continue;
-    s.asked = true;
-    // Nothing about no blocks: answered at once, also while it saves.
-    s.admin->marked(make_call({}), BlockId{}, 0, true,
-                    guard([this, i](const Result<std::vector<uint32_t>>& answer) {
-                      servers_[i].asked = false;
-                      if (!answer.is_ok()) return;
-                      servers_[i].seen = now();
-                      const Member* alive = servers_members_.find(servers_[i].info.name);
-                      if (alive != nullptr) servers_members_.renew(alive->id, now());
-                    }));
+    if (now() - s.seen >= options_.member_lease_ns / 5) ask_for_sign(i);
   }
+}
+
+void JobMaster::State::ask_for_sign(ServerId id) {
+  ServerEntry& s = servers_[id];
+  if (!s.ready || std::exchange(s.asked, true)) return;
+  // Nothing about no blocks: answered at once, also while it saves.
+  s.admin->marked(make_call({}), BlockId{}, 0, true,
+                  guard([this, id](const Result<std::vector<uint32_t>>& answer) {
+                    servers_[id].asked = false;
+                    if (!answer.is_ok()) return;
+                    servers_[id].seen = now();
+                    const Member* alive = servers_members_.find(servers_[id].info.name);
+                    if (alive != nullptr) servers_members_.renew(alive->id, now());
+                  }));
 }
 
 // Silence is no proof of death, and to go back to a checkpoint costs more than to wait: who has the
@@ -286,10 +304,11 @@ void JobMaster::State::spare_last_replicas() {
     const TimeNs lease = options_.member_lease_ns;
     const TimeNs most = std::max(options_.last_replica_ns, 3 * lease);
     if (server.gone || silent < lease / 2) server.spared = false;
-    if (server.gone || silent < lease / 2 || silent + lease > most) continue;
-    const uint32_t alone = places_->alone_with(id);
     const Member* member = servers_members_.find(server.info.name);
-    if (alone == 0 || member == nullptr) continue;
+    if (server.gone || member == nullptr || silent + lease > most) continue;
+    if (silent < lease / 2 && now() < servers_members_.due(*member)) continue;
+    const uint32_t alone = places_->alone_with(id);
+    if (alone == 0) continue;
     servers_members_.renew(member->id, now());
     if (silent < lease || std::exchange(server.spared, true)) continue;
     say(fmt::format("{} is not heard; it alone has {} shard(s), so {} s are waited for it",
@@ -300,6 +319,8 @@ void JobMaster::State::spare_last_replicas() {
 void JobMaster::State::check_servers() {
   reach_standing();
   ask_standing();
+  condemn_suspects();
+  open_paused();
   spare_last_replicas();
   for (const Member& member : servers_members_.expire(now()))
     for (ServerId id = 0; id < servers_.size(); ++id)

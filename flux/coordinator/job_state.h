@@ -1,6 +1,7 @@
 // JobMaster::State: what a JobMaster knows, and its steps, one file per concern:
 //   job_members.cc  workers that join, report, leave, die
 //   job_servers.cc  servers that do
+//   job_suspects.cc what members say of servers that they cannot reach
 //   job_asks.cc     questions to the primaries of shards, asked again until all have answered
 //   job_places.cc   steps of the planner carried out: promotions, copies, moves, restores
 //   job_takeover.cc what servers hold of the job is adopted
@@ -32,6 +33,7 @@
 #include "flux/cluster/rebalance.h"
 #include "flux/cluster/shard_loads.h"
 #include "flux/cluster/shard_places.h"
+#include "flux/cluster/suspicions.h"
 #include "flux/cluster/sync_rounds.h"
 #include "flux/coordinator/checkpointing.h"
 #include "flux/coordinator/decision_log.h"
@@ -127,10 +129,12 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
     bool gone = true;
     bool ready = false;  // the job is open there
     bool draining = false;
-    bool asked = false;   // a standing server: a sign of life is under way
+    bool asked = false;   // for a sign of life
+    bool paused = false;  // it gets no shards yet: cluster/suspicions.h
     bool spared = false;  // silent, and waited for
     uint64_t rss_bytes = 0;
-    Holdings held;  // when it came
+    uint64_t differed = 0;  // as it said last
+    Holdings held;          // when it came
   };
   struct ServerArrival {  // asked what it holds, before it gets a number
     ServerJoin info;
@@ -202,12 +206,17 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void seat(ServerArrival arrival, Holdings held);
   void reach_standing();
   void ask_standing();
+  void ask_for_sign(ServerId id);
   void open_on(ServerId id);
   void open_again(ServerId id, const OpenJob& job, uint32_t tries,
                   const ServerAdminPort::Done& done);
   void opened_on(ServerId id, uint64_t boot, const Status& status);
   void lose_server(ServerId id, const std::string& why);
   void spare_last_replicas();
+  void take_suspects(Suspicions::Peer by, const std::vector<ServerId>& named);
+  void look_sooner(ServerId id);
+  void condemn_suspects();
+  void open_paused();
   void check_servers();
   bool everything_is_held() const;
   bool waits_for_servers() const;
@@ -421,6 +430,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   std::vector<EarlyJoin> early_;
   TimeNs no_worker_since_ = 0;
   Membership servers_members_;
+  Suspicions suspicions_;
   std::vector<ServerEntry> servers_;  // index = ServerId
   std::vector<ServerArrival> arrivals_;
   std::vector<std::pair<ServerJoin, ServerDone>> early_servers_;  // before the folder is read
@@ -439,7 +449,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   uint64_t rebalanced_ = 0;
   std::vector<std::shared_ptr<Ask>> asks_;
   uint64_t epoch_changes_ = 0;
-  uint64_t servers_lost_ = 0;
+  uint64_t servers_lost_ = 0, replicas_differed_ = 0;
   std::vector<FailoverStatus> failovers_;
   uint64_t failovers_all_ = 0;
   double failover_max_s_ = 0;

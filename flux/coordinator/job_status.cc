@@ -107,6 +107,7 @@ void JobMaster::State::status_of_servers(JobStatus* s) const {
   s->failover_max_s = failover_max_s_;
   s->latest_failovers = failovers_;
   s->servers_lost = servers_lost_;
+  s->replicas_differed = replicas_differed_;
   // Also while those whom the log names are waited for: what they hold is what there is.
   s->taken_over = adopted_ || (phase_ == Phase::kJoining && folder_open_ && waits_for_servers());
   s->wanted_workers = wanted_.workers;

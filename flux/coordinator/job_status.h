@@ -81,6 +81,7 @@ struct JobStatus {
   uint32_t shards = 0, replicas = 1;
   uint32_t shards_without_backup = 0, shards_unserved = 0, moves = 0;
   uint64_t epoch_changes = 0, failovers = 0, servers_lost = 0;
+  uint64_t replicas_differed = 0;  // from their primaries: dropped, and copied anew
   double failover_max_s = 0;
   std::vector<FailoverStatus> latest_failovers;
   std::vector<HotShard> hottest_shards;              // few, hottest first

@@ -157,6 +157,9 @@ void add_places(const JobStatus& status, Text* text) {
   text->value(number(status.epoch_changes));
   text->metric("flux_servers_lost_total", "counter", "Servers that were taken for dead.");
   text->value(number(status.servers_lost));
+  text->metric("flux_replicas_differed_total", "counter",
+               "Replicas that differed from their primary and were dropped; it should stay 0.");
+  text->value(number(status.replicas_differed));
   text->metric("flux_failovers_total", "counter", "Losses that left shards unserved for a while.");
   text->value(number(status.failovers));
   text->metric("flux_failover_max_seconds", "gauge", "The longest that shards were unserved.");

@@ -155,6 +155,7 @@ void fields(const Field& field, JobStatus& status) {
   field("moves", status.moves);
   field("epoch_changes", status.epoch_changes);
   field("servers_lost", status.servers_lost);
+  field("replicas_differed", status.replicas_differed);
   field("failovers", status.failovers);
   field("failover_max_s", status.failover_max_s);
   field.list("latest_failovers", status.latest_failovers);

@@ -33,6 +33,7 @@ void add_servers(JobStatus* s) {
   s->moves = 7;
   s->epoch_changes = 6;
   s->servers_lost = 5;
+  s->replicas_differed = 7;
   s->failovers = 4;
   s->failover_max_s = 0.75;
   s->latest_failovers = {{"lost server-0: its connection is closed", 132, 0.25}};

@@ -147,6 +147,8 @@ class ServerProcess {
     ServerMemberHooks hooks;
     hooks.new_boot = [this] { return new_boot(); };
     hooks.suspects = [this] { return jobs_.suspects(); };
+    hooks.silent = [this] { return jobs_.silent(); };
+    hooks.differed = [this] { return jobs_.differed(); };
     hooks.rss_bytes = [] { return peak_rss_bytes(); };
     hooks.work = [this] { return jobs_.work(); };
     hooks.heard = [this] { jobs_.heard_coordinator(); };

@@ -82,9 +82,13 @@ enum class FollowAnswer : uint8_t {
 };
 
 // One entry of the operation log. kProbe is none: it asks a follower whether it has operation `op`
-// with that stream hash, and is answered when it has.
-enum class OpKind : uint8_t { kPush = 1, kOpenPass = 2, kClosePass = 3, kProbe = 4 };
-constexpr uint32_t kOpKinds = 4;
+// with that stream hash, and is answered when it has. kCompare is a probe that also has the hash of
+// the primary's rows after that operation.
+enum class OpKind : uint8_t { kPush = 1, kOpenPass = 2, kClosePass = 3, kProbe = 4, kCompare = 5 };
+constexpr uint32_t kOpKinds = 5;
+inline bool is_probe(OpKind kind) {
+  return kind == OpKind::kProbe || kind == OpKind::kCompare;
+}
 
 class ShardReplica {
  public:

@@ -35,6 +35,7 @@ struct RpcReply {
   std::string control;
   ByteSpan payload;
   std::shared_ptr<const void> memory;
+  bool answered = false;  // the peer said it, good or bad: it can be reached
 };
 
 // Called once when the head of a reply is here: spans that add up to `bytes`, or a failure (the

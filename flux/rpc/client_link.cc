@@ -232,15 +232,16 @@ Status ClientLink::end_reply(const FrameHeader& header) {
   }
   if (!it->second.in_flight || wire_->abandon(header.call) != Wire::Abandoned::kNotThere)
     return {Code::kCorrupt, "an answer before the request was sent"};
+  RpcReply reply;
+  reply.answered = true;
   if (header.kind == FrameKind::kError) {
-    finish(header.call, Status(header.code, std::exchange(control_, {})));
+    finish(header.call, Status(header.code, std::exchange(control_, {})), std::move(reply));
     return Status::ok();
   }
   if (!place_failure_.is_ok()) {
-    finish(header.call, std::exchange(place_failure_, Status::ok()));
+    finish(header.call, std::exchange(place_failure_, Status::ok()), std::move(reply));
     return Status::ok();
   }
-  RpcReply reply;
   reply.control = std::exchange(control_, {});
   if (memory_) {
     reply.payload = memory_->payload.span();

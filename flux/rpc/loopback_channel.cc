@@ -26,6 +26,7 @@ struct LoopbackChannel::State {
     const auto it = calls.find(id);
     if (it == calls.end()) return;
     RpcReply reply;
+    reply.answered = true;
     if (status.is_ok()) status = take_payload(it->second, answer, &reply);
     finish(id, std::move(status), std::move(reply));
   }

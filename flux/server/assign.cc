@@ -89,6 +89,7 @@ void Server::take_role(ShardSlot* slot, const ShardAssignment& wish, Changes* ch
   if (wish.role != ReplicaRole::kPrimary) lose_followers(slot, changes);
   if (wish.role == ReplicaRole::kNone) drop_replica(slot);
   slot->replica.set_role(wish.role);
+  slot->primary = kNoServer;
 }
 
 void Server::assign_one(const ShardAssignment& wish, const PeerPtr& backup, Changes* changes) {

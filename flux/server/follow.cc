@@ -27,6 +27,8 @@ Status Server::check_forward(const ReplicateRequest& request) const {
     return invalid("a forward of kind {}", static_cast<uint32_t>(request.kind));
   if (request.kind == OpKind::kOpenPass && request.geometry == 0)
     return invalid("pass {}: a geometry's hash is never 0", request.pass);
+  if (request.kind == OpKind::kCompare && n != 1)
+    return invalid("a comparison of {} shards; one at a time", n);
   for (const ShardId id : push.shards) {
     if (id >= slots_.size()) return invalid("a forward for shard {} of {}", id, slots_.size());
     if (request.kind == OpKind::kPush && !gradient_is_good(push, id))
@@ -43,12 +45,17 @@ void Server::replicate(const ReplicateRequest& request,
   std::shared_ptr<Incoming> incoming;  // if anything must wait
   Ended ended;
   const PushRequest& push = request.push;
+  const TimeNs now = replicator_.now_ns();
   for (size_t i = 0; i < push.shards.size(); ++i) {
     if (request.kind == OpKind::kPush) prefetch_ahead(push.keys, push.shards, i, phase_of(push));
     ShardSlot& slot = *slots_[push.shards[i]];
     const uint64_t hash = request.kind == OpKind::kPush ? payload_hash(push, push.shards[i]) : 0;
     const std::lock_guard lock(slot.mutex);
     const FollowAnswer answer = follow(&slot, request, i, &hash);
+    if (answer == FollowAnswer::kHave || answer == FollowAnswer::kHold) {
+      slot.primary = request.from;
+      slot.primary_ns = now;
+    }
     if (answer == FollowAnswer::kHold) {
       if (!incoming) incoming = std::make_shared<Incoming>(request, done);
       if (hold(&slot, incoming, i)) continue;
@@ -80,8 +87,10 @@ FollowAnswer Server::follow(ShardSlot* slot, const ReplicateRequest& request, si
     diverge(slot, fmt::format("operation {} was another one", op));
     return FollowAnswer::kNotFollower;
   }
+  if (answer == FollowAnswer::kHave && request.kind == OpKind::kCompare && slot->replica.op() == op)
+    return compare_here(slot, request.content);
   if (answer != FollowAnswer::kApply) return answer;
-  if (request.kind == OpKind::kProbe) return FollowAnswer::kHold;  // the operation is on its way
+  if (is_probe(request.kind)) return FollowAnswer::kHold;  // the operation is on its way
   const Status status = apply_forwarded(slot, request, i, hash);
   if (status.is_ok()) return FollowAnswer::kHave;
   diverge(slot, status.message());

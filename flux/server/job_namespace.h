@@ -97,8 +97,11 @@ class ServerJobs final : public ServerPort, public ReplicaPort {
   void forget_all();
   std::vector<std::shared_ptr<JobNamespace>> all() const;
 
-  // For the report to the coordinator: backups that do not answer; and that it was answered.
+  // For the report to the coordinator: backups that do not answer, primaries that are not heard;
+  // and that it was answered.
   std::vector<ServerId> suspects() const;
+  std::vector<ServerId> silent() const;
+  uint64_t differed() const;  // replicas dropped, by jobs that are open
   // Of the job with the highest term: a member of a job serves that one alone.
   std::vector<ShardWork> work() const;
   void heard_coordinator() const;
@@ -112,6 +115,7 @@ class ServerJobs final : public ServerPort, public ReplicaPort {
   void install(const InstallRequest& request, std::function<void(Status)> done) override;
 
  private:
+  std::vector<ServerId> of_all(const std::function<std::vector<ServerId>(Server*)>& list) const;
   // Both with the lock held. The first: kStale, or the term is the highest now.
   Status check_term(const std::string& name, uint64_t term);
   // The one that must give way for `job`, if any; kStale if it may not.

@@ -100,6 +100,7 @@ void Server::close_below(const AdminCall& call, uint32_t pass, Done done) {
       std::move(done));
   // What waited for batches of a closed pass waits no more.
   if (changed) change_shards(call.shards, [](ShardSlot*, Replies*) {});
+  if (changed) compare_soon(call.shards);
 }
 
 Result<std::vector<uint32_t>> Server::marked(const AdminCall& call, const BlockId& section,

@@ -141,6 +141,24 @@ TEST(ReplicaRules, DroppingTheBackupVoidsWhatWaitsForIt) {
   EXPECT_TRUE(primary->suspects().empty());
 }
 
+// A backup hears its primary at least by probes; it names one that it does not hear.
+TEST(ReplicaRules, ABackupNamesAPrimaryThatIsSilent) {
+  TestCluster cluster;
+  cluster.faults.delay_max = kMillisecond;
+  cluster.add_pair();
+  Server* backup = cluster.servers[1].get();
+  cluster.clock.run_for(20 * kSecond);
+  EXPECT_TRUE(backup->silent().empty()) << "nothing happens, but it says so";
+  EXPECT_TRUE(cluster.servers[0]->silent().empty());
+  cluster.cut(0, 1);
+  cluster.clock.run_for(2 * kSecond);
+  EXPECT_TRUE(backup->silent().empty());
+  cluster.clock.run_for(3 * kSecond);
+  EXPECT_EQ(backup->silent(), std::vector<ServerId>{0});
+  ASSERT_TRUE(backup->assign(TestCluster::all(ReplicaRole::kPrimary, kNoServer, {1, 2})).is_ok());
+  EXPECT_TRUE(backup->silent().empty()) << "it follows nobody any more";
+}
+
 TEST(ReplicaRules, WhatIsSentAgainHasTheEpochOfThatMoment) {
   TestCluster cluster;
   cluster.add_pair();

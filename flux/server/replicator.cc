@@ -112,6 +112,7 @@ void Replicator::join(const ReceiptPtr& receipt, const Outbox& outbox) {
 
 void Replicator::transmit(const ForwardPtr& forward, std::unique_lock<std::mutex> lock) {
   forward->under_way = true;
+  forward->request.from = self();
   forward->bind();
   const std::shared_ptr<ReplicaPort> port = forward->peer->port;
   lock.unlock();

@@ -57,6 +57,9 @@ class Replicator {
   // Before anything else.
   void set_book(std::weak_ptr<FollowerBook> book) { book_ = std::move(book); }
   Receipts& receipts() { return receipts_; }
+  // The number of this server, which forwards name; a coordinator that takes over may change it.
+  ServerId self() const { return self_.load(std::memory_order_relaxed); }
+  void set_self(ServerId self) { self_.store(self, std::memory_order_relaxed); }
   TimeNs now_ns() const { return options_.executor ? options_.executor->now_ns() : 0; }
   uint32_t new_link();
   // The same server at the same address is the same peer.
@@ -106,6 +109,7 @@ class Replicator {
   std::weak_ptr<FollowerBook> book_;
   Receipts receipts_;
   ObjectPool<Forward> pool_;
+  std::atomic<ServerId> self_{kNoServer};
   std::atomic<uint32_t> links_{0};
   std::atomic<uint64_t> bytes_{0};
   mutable std::mutex mutex_;

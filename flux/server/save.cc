@@ -83,6 +83,10 @@ Result<std::vector<SavedShard>> Server::save(const AdminCall& call, const std::s
   };
   FLUX_RETURN_IF_ERROR(parallel_for(saved.size(), options_.file_threads, save_one_of));
   kill_point(KillPoint::kAfterSave);
+  std::vector<ShardId> whole;
+  for (const SavedShard& one : saved)
+    if (!one.incremental) whole.push_back(one.shard);
+  compare_soon(whole);
   return saved;
 }
 

@@ -88,8 +88,9 @@ Status Server::check_options(const ServerOptions& options) {
 Server::Server(const ServerOptions& options)
     : options_(with_defaults(options)),
       shape_(shape_of(options_)),
-      replicator_(replicator_options(options_)),
-      self_(options_.self) {}
+      replicator_(replicator_options(options_)) {
+  set_self(options_.self);
+}
 
 Server::~Server() {
   close();
@@ -238,6 +239,7 @@ void Server::tick() {
     probe_quiet_backups();
     drop_silent_learners();
   }
+  compare_one();
   arm_tick();
 }
 
@@ -273,6 +275,21 @@ void Server::probe_quiet_backups() {
   replicator_.send(&outbox, probe);
 }
 
+std::vector<ServerId> Server::silent() const {
+  constexpr int kMissed = 3;  // words of a primary
+  const TimeNs before = replicator_.now_ns() - kMissed * options_.lease_ns / 10;
+  std::vector<ServerId> found;
+  for (const auto& slot : slots_) {
+    const std::unique_lock lock(slot->mutex, std::try_to_lock);
+    if (!lock || slot->replica.role() != ReplicaRole::kBackup || slot->primary == kNoServer)
+      continue;
+    if (slot->primary_ns < before &&
+        std::find(found.begin(), found.end(), slot->primary) == found.end())
+      found.push_back(slot->primary);
+  }
+  return found;
+}
+
 ServerTotals Server::totals(std::span<const ShardId> shards) const {
   ServerTotals sum;
   sum.occurrences.resize(options_.tables.size());
@@ -303,9 +320,7 @@ uint64_t Server::content_hash(std::span<const ShardId> shards) const {
     if (id >= slots_.size()) continue;
     const ShardSlot& slot = *slots_[id];
     const std::lock_guard lock(slot.mutex);
-    for (size_t t = 0; t < slot.rows.tables.size(); ++t)
-      sum += hash_pair(slot.rows.tables[t].content_hash(), t);
-    if (slot.rows.dense) sum += hash_pair(slot.rows.dense->content_hash(), id);
+    sum += content_of(slot);
   }
   return sum;
 }

@@ -4,11 +4,11 @@
 // by assign(), install() and load(). A push judges, applies and commits inside the lock, so rows
 // and ledger move as one, and is then forwarded to the followers (replicator.h). One file per verb:
 // pull.cc, push.cc, push_sync.cc, follow.cc (replicate), install.cc, copy.cc, assign.cc, passes.cc
-// (open, mark, close, progress), save.cc, load.cc. docs/design/replication.md is the picture.
-// Threads: every public method is safe from any thread once the server is built, except
-// init_dense() and what says so. `done` is never called with a lock held, perhaps inside the call.
-// Time and turns come from ServerOptions::executor; there is no thread inside.
-// Failure: Status and per-shard answers; nothing in a request can break the server.
+// (open, mark, close, progress), save.cc, load.cc, compare.cc (rows of backups).
+// docs/design/replication.md is the picture. Threads: every public method is safe from any thread
+// once the server is built, except init_dense() and what says so. `done` is never called with a
+// lock held, perhaps inside the call. Time and turns come from ServerOptions::executor; there is no
+// thread inside. Failure: Status and per-shard answers; nothing in a request can break the server.
 #pragma once
 
 #include <atomic>
@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -142,13 +143,16 @@ class Server final : public ServerPort,
   AdminCall primaries() const;
   // The coordinator lives: leases go on.
   void heard_coordinator();
-  // Backups that have not answered for a while.
   // Its number among the servers of the job, which a coordinator that takes over may change.
-  ServerId self() const { return self_.load(std::memory_order_relaxed); }
-  void set_self(ServerId self) { self_.store(self, std::memory_order_relaxed); }
+  ServerId self() const { return replicator_.self(); }
+  void set_self(ServerId self) { replicator_.set_self(self); }
+  // Backups that have not answered for a while.
   std::vector<ServerId> suspects() { return replicator_.suspects(); }
   // What workers asked of each shard since the job was opened here; waits for no lock.
   std::vector<ShardWork> work() const;
+  // Primaries of shards that are backed up here and not heard for a while (they say something every
+  // tenth of the lease). Never waits: a shard that somebody works on is left out.
+  std::vector<ServerId> silent() const;
   // Serves nothing more: pushes that wait are answered kNotServing, receipts are void.
   void close();
   // What sync steps wait for, for people; empty: nothing. One shard stands for all.
@@ -180,6 +184,8 @@ class Server final : public ServerPort,
   ShardReplica replica(ShardId shard) const;
   // Replicas that were dropped because their history differed from the primary's.
   uint64_t diverged() const { return diverged_.load(std::memory_order_relaxed); }
+  // Backups here whose rows were compared with their primary's.
+  uint64_t compared() const { return compared_.load(std::memory_order_relaxed); }
   // Forwards that are not acknowledged, and their bytes.
   size_t forwards_open() const { return replicator_.open(); }
   uint64_t forward_bytes() const { return replicator_.bytes_in_flight(); }
@@ -297,6 +303,12 @@ class Server final : public ServerPort,
   void drop_held();
   void diverge(ShardSlot* slot, const std::string& what);
 
+  // compare.cc
+  void compare_soon(std::span<const ShardId> shards);
+  void compare_one();
+  FollowAnswer compare_here(ShardSlot* slot, uint64_t content);  // the slot's lock is held
+  uint64_t content_of(const ShardSlot& slot) const;              // the same
+
   // install.cc
   Status check_install(const ShardSlot& slot, const InstallRequest& request) const;
   Status take_part(ShardSlot* slot, const InstallRequest& request,
@@ -345,10 +357,9 @@ class Server final : public ServerPort,
   mutable std::atomic<uint64_t> pulls_{0}, pushes_{0};
   std::atomic<uint64_t> duplicates_{0}, refused_{0};
   std::atomic<uint64_t> sync_bytes_{0};  // that wait
-  std::atomic<uint64_t> diverged_{0};
+  std::atomic<uint64_t> diverged_{0}, compared_{0};
   std::atomic<TimeNs> coordinator_ns_{0};  // when it was heard
   std::atomic<bool> closed_{false};
-  std::atomic<ServerId> self_;
 
   struct AdminWait {
     ReceiptPtr receipt;
@@ -358,6 +369,8 @@ class Server final : public ServerPort,
   std::vector<AdminWait> admin_waits_;         // guarded by mutex_, as is copies_
   std::vector<std::shared_ptr<Copy>> copies_;  // under way or waiting, oldest first
   TimeNs probed_ns_ = 0;                       // of the tick
+  std::set<ShardId> to_compare_;               // guarded by mutex_, as is comparing_
+  bool comparing_ = false;                     // one is asked about
 };
 
 }  // namespace flux

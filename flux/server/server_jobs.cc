@@ -128,15 +128,30 @@ std::vector<std::shared_ptr<JobNamespace>> ServerJobs::all() const {
   return jobs;
 }
 
-std::vector<ServerId> ServerJobs::suspects() const {
+std::vector<ServerId> ServerJobs::of_all(
+    const std::function<std::vector<ServerId>(Server*)>& list) const {
   std::vector<ServerId> found;
   for (const auto& job : all()) {
-    const std::vector<ServerId> some = job->server()->suspects();
+    const std::vector<ServerId> some = list(job->server());
     found.insert(found.end(), some.begin(), some.end());
   }
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
+}
+
+std::vector<ServerId> ServerJobs::suspects() const {
+  return of_all([](Server* server) { return server->suspects(); });
+}
+
+std::vector<ServerId> ServerJobs::silent() const {
+  return of_all([](Server* server) { return server->silent(); });
+}
+
+uint64_t ServerJobs::differed() const {
+  uint64_t sum = 0;
+  for (const auto& job : all()) sum += job->server()->diverged();
+  return sum;
 }
 
 std::vector<ShardWork> ServerJobs::work() const {

@@ -53,6 +53,8 @@ class ServerMember::State : public std::enable_shared_from_this<State> {
 
   void report() {
     ServerReport report{server_, options_.join.boot, hooks_.suspects(), hooks_.rss_bytes()};
+    report.silent = hooks_.silent();
+    report.differed = hooks_.differed();
     if (hooks_.work && begun_ns_ >= work_due_ns_) {
       report.tells_work = true;
       report.work = hooks_.work();

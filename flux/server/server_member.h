@@ -32,8 +32,8 @@ struct ServerMemberOptions {
 
 struct ServerMemberHooks {
   std::function<uint64_t()> new_boot;
-  std::function<std::vector<ServerId>()> suspects;  // for the next report
-  std::function<uint64_t()> rss_bytes;
+  std::function<std::vector<ServerId>()> suspects, silent;  // for the next report
+  std::function<uint64_t()> rss_bytes, differed;
   std::function<std::vector<ShardWork>()> work = {};  // of shards here; may be empty
   std::function<void()> heard;                        // the coordinator has answered
   std::function<void(ServerId)> joined;  // may be called again, with the same id or another

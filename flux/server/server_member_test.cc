@@ -50,6 +50,8 @@ class ServerMemberTest : public testing::Test {
     ServerMemberHooks hooks;
     hooks.new_boot = [this] { return ++boot_; };
     hooks.suspects = [this] { return suspects_; };
+    hooks.silent = [] { return std::vector<ServerId>{3}; };
+    hooks.differed = [] { return uint64_t{2}; };
     hooks.rss_bytes = [] { return uint64_t{77}; };
     hooks.work = [this] { return std::vector<ShardWork>{{2, ++asked_}}; };
     hooks.heard = [this] { ++heard_; };
@@ -85,6 +87,8 @@ TEST_F(ServerMemberTest, ReportsAtThePaceThatItIsAskedFor) {
   EXPECT_EQ(registry_.reports[0].server, 3U);
   EXPECT_EQ(registry_.reports[0].boot, 100U);
   EXPECT_EQ(registry_.reports[0].suspects, std::vector<ServerId>{5});
+  EXPECT_EQ(registry_.reports[0].silent, std::vector<ServerId>{3});
+  EXPECT_EQ(registry_.reports[0].differed, 2U);
   EXPECT_EQ(registry_.reports[0].rss_bytes, 77U);
   EXPECT_EQ(registry_.times[2] - registry_.times[1], 200 * kMillisecond);
   EXPECT_EQ(heard_, static_cast<int>(1 + registry_.reports.size()));

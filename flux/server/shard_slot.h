@@ -54,11 +54,13 @@ struct ShardSlot {
   ShardReplica replica;  // role kNone: nothing is here, but its epoch still fences
   ShardRows rows;
   SyncReservoir reservoir;
-  bool complete = false;     // has lineage
-  bool superseded = false;   // a primary that learned of a later epoch
-  uint64_t loaded = 0;       // hash of the load that it came from, while nobody gave it a role
-  Follower backup, learner;  // of a primary
-  uint64_t installed = 0;    // number of the copy that it came from
+  bool complete = false;         // has lineage
+  bool superseded = false;       // a primary that learned of a later epoch
+  uint64_t loaded = 0;           // hash of the load that it came from, while nobody gave it a role
+  Follower backup, learner;      // of a primary
+  ServerId primary = kNoServer;  // of a backup: who sent the last forward, and when
+  TimeNs primary_ns = 0;
+  uint64_t installed = 0;  // number of the copy that it came from
   std::unique_ptr<Installing> installing;
   std::vector<HeldOp> held;
   // Of a primary: the backup's link in the upper bits, what it has acknowledged in the lower ones.

@@ -11,6 +11,7 @@ namespace flux {
 namespace {
 constexpr uint64_t kFileMax = 64ULL << 20;
 constexpr size_t kLeasesKept = 8;
+constexpr uint64_t kRumourServers = 4;  // may be more than there are
 }  // namespace
 
 // A batch of a block that was leased lately, applied or not.
@@ -23,6 +24,22 @@ void BentJob::add_lie(LeaseRequest* request) {
   if (bent_->node->world()->telling())
     bent_->node->world()->tell("a false hint: " + to_string(id) + " is applied");
   request->applied.push_back(id);
+}
+
+void BentJob::spread_rumour(WorkerId worker, WorkerReport* report) {
+  SimWorld* world = bent_->node->world();
+  Random& random = world->random();
+  Bent::Rumour& rumour = bent_->rumour;
+  const TimeNs now = bent_->node->now_ns();
+  if (now >= rumour.until) {
+    if (!random.chance(0.2)) return;
+    rumour.server = static_cast<ServerId>(random.below(kRumourServers));
+    rumour.by = random.chance(0.3) ? worker : 0;
+    rumour.until = now + world->draw(kSecond, 8 * kSecond);
+    ++bent_->facts->rumours;
+    world->tell(fmt::format("a rumour: server {} is dead", rumour.server));
+  }
+  if (rumour.by == 0 || rumour.by == worker) report->suspects.push_back(rumour.server);
 }
 
 // Workers tell what every shard has told them.

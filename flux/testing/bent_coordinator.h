@@ -33,6 +33,13 @@ struct Bent {
   SimNode* node = nullptr;
   ClusterFacts* facts = nullptr;
   double lies = 0;  // chance of a false hint in a lease request
+  bool rumours = false;
+  // Workers say for a while that they do not reach a server, which may be there and well.
+  struct Rumour {
+    ServerId server = kNoServer;
+    WorkerId by = 0;  // 0: of all
+    TimeNs until = 0;
+  } rumour;
   std::set<BatchId> hinted;
   std::map<ShardId, ShardImage> saved;         // the last image of each shard
   std::map<std::string, std::string> shadows;  // path -> what a read gives
@@ -57,6 +64,7 @@ class BentJob final : public JobPort {
   void lease(LeaseRequest request, std::function<void(Result<LeaseAnswer>)> done) override;
   void report(WorkerId worker, WorkerReport report,
               std::function<void(Result<ReportAnswer>)> done) override {
+    if (bent_->rumours) spread_rumour(worker, &report);
     inner_->report(worker, std::move(report), std::move(done));
   }
   void map(std::function<void(Result<ClusterMap>)> done) override { inner_->map(std::move(done)); }
@@ -72,6 +80,7 @@ class BentJob final : public JobPort {
  private:
   void check_hints(const LeaseRequest& request) const;
   void add_lie(LeaseRequest* request);
+  void spread_rumour(WorkerId worker, WorkerReport* report);
 
   JobPort* inner_;
   Bent* bent_;

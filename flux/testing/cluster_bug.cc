@@ -68,6 +68,8 @@ const char* cluster_bug_name(ClusterBug bug) {
       return "local-skip";
     case ClusterBug::kListedAnew:
       return "listed-anew";
+    case ClusterBug::kRowsDiffer:
+      return "rows-differ";
   }
   return "unknown";
 }

@@ -42,8 +42,9 @@ enum class ClusterBug : uint8_t {
   kUnsealed,             // a shard that was sealed for a move goes on under the same epoch
   kLocalSkip,            // a worker leaves out records that it cannot train, and says nothing
   kListedAnew,           // a worker cuts the data as it lies there now, not as the pass was opened
+  kRowsDiffer,           // some servers make other rows of the same operations
 };
-constexpr uint32_t kClusterBugs = 32;  // kNone among them
+constexpr uint32_t kClusterBugs = 33;  // kNone among them
 
 // "ack-before-apply"; the words of `flux sim --bug`.
 const char* cluster_bug_name(ClusterBug bug);

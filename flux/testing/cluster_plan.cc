@@ -88,6 +88,7 @@ ClusterPlan draw_cluster_plan(Random* random) {
   if (more / 4 % 8 == 0) plan.disk.unread = 0.02;
   if (more / 32 % 8 == 0) plan.disk.bent = 0.05;
   plan.rebalance = more % 5 == 0;
+  plan.rumours = hash_pair(static_cast<uint64_t>(plan.faults_end), plan.rest_max) % 2 == 0;
   return plan;
 }
 
@@ -104,12 +105,12 @@ std::string to_string(const ClusterPlan& plan) {
       "({}), "
       "checkpoint "
       "every {:.1f} s; lost {:.2f} doubled {:.2f} breaks {:.3f} delay {} ms; disk fails {:.3f} "
-      "dies {:.3f} unread {:.3f} bent {:.3f}; faults until {} s{}",
+      "dies {:.3f} unread {:.3f} bent {:.3f}; faults until {} s{}{}",
       plan.servers, plan.replicas, lanes, plan.shards, plan.mode, plan.schedule.passes,
       plan.schedule.phases, plan.schedule.epochs, passes, plan.checkpoint_every_s, plan.net.lost,
       plan.net.doubled, plan.net.breaks, plan.net.delay_max / kMillisecond, plan.disk.fails,
       plan.disk.dies, plan.disk.unread, plan.disk.bent, plan.faults_end / kSecond,
-      plan.rebalance ? "; rebalances" : "");
+      plan.rebalance ? "; rebalances" : "", plan.rumours ? "; rumours" : "");
 }
 
 }  // namespace flux

@@ -39,6 +39,7 @@ struct ClusterPlan {
   uint32_t drain = 0, add_server = 0, move = 0;
   uint32_t jump_clock = 0, drift_clock = 0;  // of any process
   bool rebalance = false;                    // shards move for the least difference of loads
+  bool rumours = false;                      // workers say of live servers that they are dead
 };
 
 ClusterPlan draw_cluster_plan(Random* random);

@@ -62,6 +62,8 @@ class Cluster {
     result_.refused = context_.facts.refused;
     result_.poisoned = context_.facts.poisoned;
     result_.rebalanced = context_.facts.rebalanced;
+    result_.rumours = context_.facts.rumours;
+    result_.condemned = context_.facts.condemned;
     result_.skipped = context_.audit.skipped();
     result_.unread = context_.disk.unread();
     result_.misread = context_.disk.bent();

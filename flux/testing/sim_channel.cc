@@ -269,8 +269,9 @@ void SimNet::arrive(const std::shared_ptr<Calls>& calls, uint64_t link, uint64_t
   const auto it = calls->pending.find(id);
   if (it == calls->pending.end() || it->second.link != link || it->second.placed) return;
   RpcReply out;
+  out.answered = true;
+  if (!status.is_ok()) return finish(calls, id, status, std::move(out));
   out.control = reply->bytes.control;
-  if (!status.is_ok()) return finish(calls, id, status, {});
   if (!it->second.call.place) {
     out.payload = reply->bytes.payload.span();
     out.memory = reply;
@@ -278,9 +279,9 @@ void SimNet::arrive(const std::shared_ptr<Calls>& calls, uint64_t link, uint64_t
   }
   it->second.placed = true;
   auto spans = it->second.call.place(out.control, reply->bytes.payload.size());
-  if (!spans.is_ok()) return finish(calls, id, spans.status(), {});
+  if (!spans.is_ok()) return finish(calls, id, spans.status(), std::move(out));
   const Status fits = check_placed(spans.value(), reply->bytes.payload.size());
-  if (!fits.is_ok()) return finish(calls, id, fits, {});
+  if (!fits.is_ok()) return finish(calls, id, fits, std::move(out));
   calls->from->post(world_->draw(0, kMillisecond / 5),
                     [this, weak = std::weak_ptr(calls), id, reply, spans = spans.value()] {
                       const auto calls = weak.lock();
@@ -288,6 +289,7 @@ void SimNet::arrive(const std::shared_ptr<Calls>& calls, uint64_t link, uint64_t
                       const ByteSpan bytes = reply->bytes.payload.span();
                       copy_spans(std::span(&bytes, 1), spans);
                       RpcReply out;
+                      out.answered = true;
                       out.control = reply->bytes.control;
                       finish(calls, id, Status::ok(), std::move(out));
                     });

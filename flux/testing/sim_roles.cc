@@ -161,6 +161,7 @@ CoordinatorProcess::CoordinatorProcess(ClusterContext* context, uint64_t life, u
   bent_.log = kDecisionLog;
   bent_.shards = context->all_shards();
   if (!context->healed && context->plan.lie > 0) bent_.lies = 0.1;
+  bent_.rumours = !context->healed && context->plan.rumours;
   if (context->bug == ClusterBug::kZombieCommit)
     blind_ = std::make_unique<BlindElection>(&shadow_, kSimOutput, incarnation_);
   master_ = std::make_unique<JobMaster>(
@@ -187,6 +188,7 @@ CoordinatorProcess::~CoordinatorProcess() {
 void CoordinatorProcess::say(const std::string& line) {
   if (line.starts_with("lost server")) context_->facts.replicas.server_lost();
   if (line.find(" for its load: ") != std::string::npos) ++context_->facts.rebalanced;
+  if (line.find("members cannot reach it") != std::string::npos) ++context_->facts.condemned;
   if (line.starts_with("took over job")) {
     for (const auto& [key, epoch] : bent_.found)
       context_->facts.replicas.taken_over(key.first, key.second, epoch);
@@ -250,6 +252,7 @@ JobMasterOptions CoordinatorProcess::make_options() const {
   options.tick_ns = 100 * kMillisecond;
   if (context_->plan.rebalance)  // as often as it can
     options.rebalance = {kSecond / 4, 1, 0.02, 0.001, 0.8, 1, 2};
+  options.suspicion = {kSecond, 2 * kSecond, 8 * kSecond};  // often, in short runs
   return options;
 }
 
@@ -294,7 +297,8 @@ Result<std::shared_ptr<Server>> ServerProcess::build(const OpenJob& job) {
   options.tables[0].name = "weight";
   options.tables[0].dim = 1;
   options.tables[0].init = "zero";
-  options.tables[0].optimizer = {.rule = "sgd", .lr = 0.1F};
+  const bool differs = context_->bug == ClusterBug::kRowsDiffer && index_ % 2 == 1;
+  options.tables[0].optimizer = {.rule = "sgd", .lr = differs ? 0.2F : 0.1F};
   options.dense_optimizer = {.rule = "sgd", .lr = 0.1F};
   const ModelShape shape = context_->shape();
   options.parameters = shape.parameters;
@@ -307,7 +311,11 @@ Result<std::shared_ptr<Server>> ServerProcess::build(const OpenJob& job) {
   options.reach = [this](const std::string& address) { return reach(address); };
   options.seed = draw_seed() | 1;
   options.chain = {4, 1e9};  // tiny shards: by size alone all of them would be whole
-  options.log = [this](const std::string& line) { context_->world.tell(name() + ": " + line); };
+  options.log = [this](const std::string& line) {
+    context_->world.tell(name() + ": " + line);
+    if (line.find("differs from its primary") != std::string::npos)
+      context_->facts.fail(name() + ": " + line);
+  };
   FLUX_ASSIGN_OR_RETURN(auto server, Server::create(options));
   std::vector<float> initial;
   for (uint32_t phase = 0; phase < context_->plan.schedule.phases; ++phase) {
@@ -363,6 +371,8 @@ void ServerProcess::join() {
     return boot;
   };
   hooks.suspects = [this] { return jobs_.suspects(); };
+  hooks.silent = [this] { return jobs_.silent(); };
+  hooks.differed = [this] { return jobs_.differed(); };
   hooks.rss_bytes = [] { return uint64_t{0}; };
   hooks.work = [this] { return jobs_.work(); };
   if (context_->plan.rebalance) hooks.work = made_up_work(node_.get(), context_->all_shards());

@@ -104,6 +104,7 @@ class CoordinatorProcess final : public SimProcess, public JobEvents {
   void heal() {
     SimProcess::heal();
     bent_.lies = 0;
+    bent_.rumours = false;
   }
   // Of the job, which may be older than this coordinator.
   uint64_t incarnation() const { return master_->status().incarnation; }

@@ -44,6 +44,7 @@ struct ClusterFacts {
   uint64_t rebalanced = 0;                                         // shards moved for their load
   uint64_t poisoned = 0;                                           // workers that a record killed
   PlantedFacts planted;
+  uint64_t rumours = 0, condemned = 0;  // of servers; taken for dead by the word of others
 };
 
 // The server of an incarnation in this process, or null.

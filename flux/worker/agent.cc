@@ -199,9 +199,27 @@ void WorkerAgent::tick() {
   if (silent(options_.silence_ns)) give_up_on_coordinator();
   measure_rate();
   send_report();
+  look_at_servers();
   repeat_leases();
   executor_->post(TimeNs{std::max(joined_.report_every_ms, 1U)} * kMillisecond,
                   guard([this] { tick(); }));
+}
+
+// What lanes know of servers, for the next report.
+void WorkerAgent::look_at_servers() {
+  for (const auto& lane : lanes_)
+    lane->executor()->post(0, [weak = std::weak_ptr<Lane>(lane)] {
+      if (const auto here = weak.lock()) here->look_at_servers();
+    });
+}
+
+std::vector<ServerId> WorkerAgent::suspects() const {
+  std::set<ServerId> all;
+  for (const auto& lane : lanes_)
+    for (const ServerId server : lane->suspects(executor_->now_ns())) all.insert(server);
+  std::vector<ServerId> some(all.begin(), all.end());
+  if (some.size() > kSuspectsMax) some.resize(kSuspectsMax);
+  return some;
 }
 
 void WorkerAgent::send_report() {
@@ -211,6 +229,7 @@ void WorkerAgent::send_report() {
   if (tells) metrics_told_ns_ = executor_->now_ns();
   WorkerReport now = report(tells);
   now.ahead = blocks_ahead();
+  now.suspects = suspects();
   disclaimed_ = {now.ahead.begin(), now.ahead.end()};
   job_->report(joined_.worker, std::move(now),
                guard([this, worker = joined_.worker](const Result<ReportAnswer>& result) {

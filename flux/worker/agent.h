@@ -146,6 +146,8 @@ class WorkerAgent {
 
   void tick();
   void send_report();
+  void look_at_servers();
+  std::vector<ServerId> suspects() const;
   std::vector<BlockId> blocks_ahead() const;
   void on_report(const Result<ReportAnswer>& result);
   void fetch_map();

@@ -436,6 +436,21 @@ std::string Lane::wait_text(TimeNs now) const {
                      static_cast<double>(now - wait_text_since_) * 1e-9);
 }
 
+void Lane::look_at_servers() {
+  const TimeNs now = executor_->now_ns();
+  std::vector<ServerId> found;
+  if (!finished_) found = client_.suspects(wait_ == Wait::kNothing ? now : wait_since_);
+  const std::lock_guard lock(progress_mutex_);
+  suspects_ = std::move(found);
+  looked_ns_ = now;
+}
+
+std::vector<ServerId> Lane::suspects(TimeNs now) const {
+  const std::lock_guard lock(progress_mutex_);
+  if (now - looked_ns_ > kSecond) return {};
+  return suspects_;
+}
+
 void Lane::add_progress(Progress* sum) const {
   const std::lock_guard lock(progress_mutex_);
   sum->examples += progress_.examples;

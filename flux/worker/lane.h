@@ -89,6 +89,10 @@ class Lane {
   uint64_t resends() const { return resends_.load(std::memory_order_relaxed); }
   // What it waits for and since when, from any thread.
   std::string wait_text(TimeNs now) const;
+  // On the lane's thread: notes which servers do not answer, for suspects().
+  void look_at_servers();
+  // Those of the last look, from any thread; none if that is long ago.
+  std::vector<ServerId> suspects(TimeNs now) const;
 
  private:
   enum class Wait : uint8_t { kNothing, kBlock, kPull, kRoom, kLastPushes };
@@ -166,6 +170,8 @@ class Lane {
   Progress progress_;
   std::string wait_text_;
   TimeNs wait_text_since_ = 0;
+  std::vector<ServerId> suspects_;
+  TimeNs looked_ns_ = 0;
   // Last: late answers find it gone.
   std::shared_ptr<Lane*> self_ = std::make_shared<Lane*>(this);
 };

@@ -57,6 +57,8 @@ TEST(ClusterSim, EveryExampleIsAppliedOncePerEpochOnEveryShard) {
     sum.skipped += result.skipped;
     sum.unread += result.unread;
     sum.misread += result.misread;
+    sum.rumours += result.rumours;
+    sum.condemned += result.condemned;
     ++modes[result.mode];
     return result.ok;
   });
@@ -73,12 +75,15 @@ TEST(ClusterSim, EveryExampleIsAppliedOncePerEpochOnEveryShard) {
   EXPECT_GT(sum.skipped, kSeeds / 4);
   EXPECT_GT(sum.unread, kSeeds / 20);
   EXPECT_GT(sum.misread, kSeeds / 20);
+  EXPECT_GT(sum.rumours, kSeeds / 4);
+  EXPECT_GT(sum.condemned, kSeeds / 20);
   EXPECT_EQ(modes.size(), 3U);
   std::printf(
       "%lu crashes, %lu of them by poison, %lu lives, %lu clock jumps, %lu checkpoints, %lu "
-      "duplicates, %lu partly applied sets, %lu batches set aside\n",
+      "duplicates, %lu partly applied sets, %lu batches set aside, %lu rumours about servers, %lu "
+      "of them taken for dead by the word of others\n",
       sum.crashes, sum.poisoned, sum.lives, sum.jumps, sum.checkpoints, sum.duplicates,
-      sum.partials, sum.skipped);
+      sum.partials, sum.skipped, sum.rumours, sum.condemned);
 }
 
 TEST(ClusterSim, ASeedReplaysExactly) {

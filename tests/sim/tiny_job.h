@@ -273,6 +273,7 @@ class Master final : public JobPort {
   void report(WorkerId, WorkerReport report,
               std::function<void(Result<ReportAnswer>)> done) override {
     last_report = std::move(report);
+    if (on_report) on_report(last_report);
     ReportAnswer answer;
     answer.stop = stopped;
     post([done = std::move(done), answer] { done(answer); });
@@ -330,6 +331,7 @@ class Master final : public JobPort {
 
   std::map<uint64_t, WorkerId> by_boot;
   WorkerReport last_report;
+  std::function<void(const WorkerReport&)> on_report;
   std::vector<Status> left;
   bool stopped = false;
   size_t stop_after = 0;  // acknowledged batches; 0: never

@@ -1,6 +1,7 @@
 // Workers with threads: agent, lanes and modes over real servers in this process.
 #include <cmath>
 #include <limits>
+#include <mutex>
 
 #include <gtest/gtest.h>
 
@@ -289,6 +290,71 @@ TEST(WorkerThreads, EvaluationEqualsAPlainLoop) {
     EXPECT_NEAR(*got.whole()->auc, *plain.whole()->auc, 1e-4);
     EXPECT_EQ(outcome.report.examples, 1000U) << "evaluated batches are not trained ones";
   }
+}
+
+// Its first pull is answered when somebody says so.
+class HeldPull final : public ServerPort {
+ public:
+  explicit HeldPull(ServerPort* port) : port_(port) {}
+  void pull(const PullRequest& r, std::function<void(const PullReply&)> done) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!began_) {
+        began_ = true;
+        held_ = std::move(done);
+        return;
+      }
+    }
+    port_->pull(r, std::move(done));
+  }
+  void push(const PushRequest& r, std::function<void(const PushReply&)> done) override {
+    port_->push(r, std::move(done));
+  }
+  void release() {
+    std::function<void(const PullReply&)> held;
+    {
+      const std::lock_guard lock(mutex_);
+      held.swap(held_);
+    }
+    if (held) held({Status(Code::kUnavailable, "ask again")});
+  }
+
+ private:
+  ServerPort* port_;
+  std::mutex mutex_;
+  bool began_ = false;
+  std::function<void(const PullReply&)> held_;
+};
+
+// The coordinator is told of a server that owes an answer, and no more once it has answered.
+TEST(WorkerThreads, AServerThatDoesNotAnswerIsNamedInReports) {
+  const Data data(300, 16, 70, 5);
+  const Servers servers(2, data.geometry().hash());
+  const auto slow = std::make_shared<HeldPull>(servers.servers[1].get());
+  ThreadExecutor control;
+  Master master(&control, &data, &servers, 1, false);
+  std::vector<ServerId> named;
+  master.on_report = [&](const WorkerReport& report) {
+    if (report.suspects.empty()) return;
+    named = report.suspects;
+    slow->release();  // else it would train nothing
+  };
+  AgentOptions options;
+  options.join.name = "worker-0";
+  options.join.boot = 1;
+  options.join.lanes = 1;
+  WorkerThreads worker(
+      options, &control, &master, [] { return std::make_unique<ThreadExecutor>(); },
+      [&](const JoinReply&, const std::vector<WaitingExecutor*>& executors) {
+        WorkerSetup setup = set_up({}, data, servers, executors);
+        setup.lanes[0].reach =
+            reach_fixed({std::make_shared<tiny::Straight>(servers.servers[0].get()), slow});
+        return setup;
+      });
+  const WorkerOutcome outcome = worker.run();
+  EXPECT_TRUE(outcome.status.is_ok()) << outcome.status.message();
+  EXPECT_EQ(named, std::vector<ServerId>{1});
+  servers.expect_counts(data, 1);
 }
 
 TEST(WorkerThreads, AnUnknownModeIsRefused) {
