@@ -71,7 +71,8 @@ function(flux_library name)
     target_link_libraries(${name}_test PRIVATE ${target} GTest::gtest GTest::gtest_main)
     # Only those that read files of the tree know where it is, so that ccache can share the others.
     foreach(test ${tests})
-      file(STRINGS ${test} reads REGEX "FLUX_SOURCE_DIR|(script_test|test_files|test_increments)\\.h")
+      set(words "FLUX_SOURCE_DIR|(script_test|test_files|test_increments)\\.h")
+      file(STRINGS ${test} reads REGEX "${words}")
       if(reads)
         set_property(SOURCE ${test} APPEND PROPERTY COMPILE_DEFINITIONS
                      FLUX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")

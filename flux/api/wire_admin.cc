@@ -335,14 +335,8 @@ std::string encode_message(const ServerReport& m) {
 Status decode_message(std::string_view bytes, ServerReport* m) {
   wire::ServerReport in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "server_report", &in));
-  *m = {in.server(),
-        in.boot(),
-        {in.suspects().begin(), in.suspects().end()},
-        in.rss_bytes(),
-        in.tells_work(),
-        {},
-        {in.silent().begin(), in.silent().end()},
-        in.differed()};
+  *m = {in.server(),     in.boot(), {in.suspects().begin(), in.suspects().end()}, in.rss_bytes(),
+        in.tells_work(), {},        {in.silent().begin(), in.silent().end()},     in.differed()};
   for (const auto* list : {&m->suspects, &m->silent})
     for (const ServerId suspect : *list)
       if (suspect >= kWireServersMax)

@@ -182,8 +182,8 @@ TEST(WireMessage, JoiningACoordinator) {
   const ServerJoinReply welcome = round_trip(ServerJoinReply{2, 100});
   EXPECT_EQ(welcome.server, 2U);
   EXPECT_EQ(welcome.report_every_ms, 100U);
-  const ServerReport report = round_trip(
-      ServerReport{2, 7, {0, 9}, 12345, true, {{3, 40}, {5, 1ULL << 50}}, {4}, 11});
+  const ServerReport report =
+      round_trip(ServerReport{2, 7, {0, 9}, 12345, true, {{3, 40}, {5, 1ULL << 50}}, {4}, 11});
   EXPECT_EQ(report.server, 2U);
   EXPECT_EQ(report.boot, 7U);
   EXPECT_EQ(report.suspects, (std::vector<ServerId>{0, 9}));
@@ -198,9 +198,22 @@ TEST(WireMessage, JoiningACoordinator) {
 WorkerReport some_report() {
   LatencyHistogram times;
   times.add(3 * kMillisecond);
-  return {
-      1,      2,     3.5,   0.75, 5, 6, 7, 8, 9.5, 10, {-1, 12}, "pull from server 1", {{1, 2, 3, 4}},
-      "seen", times, {3, 0}};
+  return {1,
+          2,
+          3.5,
+          0.75,
+          5,
+          6,
+          7,
+          8,
+          9.5,
+          10,
+          {-1, 12},
+          "pull from server 1",
+          {{1, 2, 3, 4}},
+          "seen",
+          times,
+          {3, 0}};
 }
 void expect_some_report(const WorkerReport& r) {
   EXPECT_EQ(r.examples, 1U);

@@ -56,14 +56,11 @@ class Cluster {
     }
     if (result_.ok && !done_) fail("nothing happens any more, but the job is not complete");
     result_.messages = context_.net.messages();
-    result_.pushes = context_.facts.pushes;
-    result_.duplicates = context_.facts.duplicates;
-    result_.partials = context_.facts.partials;
-    result_.refused = context_.facts.refused;
-    result_.poisoned = context_.facts.poisoned;
-    result_.rebalanced = context_.facts.rebalanced;
-    result_.rumours = context_.facts.rumours;
-    result_.condemned = context_.facts.condemned;
+    const ClusterFacts& seen = context_.facts;
+    std::tie(result_.pushes, result_.duplicates, result_.partials, result_.refused) =
+        std::tie(seen.pushes, seen.duplicates, seen.partials, seen.refused);
+    std::tie(result_.poisoned, result_.rebalanced, result_.rumours, result_.condemned) =
+        std::tie(seen.poisoned, seen.rebalanced, seen.rumours, seen.condemned);
     result_.skipped = context_.audit.skipped();
     result_.unread = context_.disk.unread();
     result_.misread = context_.disk.bent();
