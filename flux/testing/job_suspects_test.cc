@@ -19,7 +19,7 @@ class JobSuspectsTest : public JobMasterTest {
     for (const TimeNs end = clock_.now_ns() + ns; clock_.now_ns() < end;) {
       for (TestServer* server : servers_.live()) {
         if (server->name == silent) continue;
-        const ServerReport report{server->id, server->boot, {}, 0, {}, 0};
+        const ServerReport report{server->id, server->boot, {}};
         master_->report(report, [this, server](const Result<bool>& go) {
           if (go.status().code() != Code::kStale) return server->jobs->heard_coordinator();
           *server->clock.alive = false;  // taken for dead: another process of its name
