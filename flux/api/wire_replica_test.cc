@@ -165,7 +165,7 @@ TEST(WireReplica, ForwardsAreRefusedWithWhatIsWrong) {
     EXPECT_NE(status.message().find(text), std::string::npos) << status.message();
   };
   says([](auto* m) { m->set_kind(0); }, "operation 0");
-  says([](auto* m) { m->set_kind(kOpKinds + 1); }, "operation 5");
+  says([](auto* m) { m->set_kind(kOpKinds + 1); }, "operation 6");
   says([](auto* m) { m->mutable_push()->set_verdict(4); }, "replicate: verdict 4");
   for (const float scale : {-1.0F, 2e6F, std::numeric_limits<float>::quiet_NaN()})
     says([scale](auto* m) { m->mutable_push()->set_lr_scale(scale); }, "scaled by");
