@@ -159,13 +159,18 @@ bool FaultMaker::tick_starving(const Starving& starving, double t) {
   return true;
 }
 
+// One that has just ended is no mistake of the user's: another is chosen.
+Status FaultMaker::check_listens(const RoleProcess& process) const {
+  if (options_.folder && obeys_faults(process)) return Status::ok();
+  FLUX_RETURN_IF_ERROR(signal_process(process, 0));
+  return invalid(
+      "{} does not listen to drills: start the job with flux run --drillable (and name its file or "
+      "folder, not its address)",
+      process.name);
+}
+
 Status FaultMaker::partition(DrillFault fault, bool both_ways) {
-  for (const RoleProcess& end : fault.victims)
-    if (!options_.folder || !obeys_faults(end))
-      return invalid(
-          "{} does not listen to drills: start the job with flux run --drillable (and "
-          "name its file or folder, not its address)",
-          end.name);
+  for (const RoleProcess& end : fault.victims) FLUX_RETURN_IF_ERROR(check_listens(end));
   Lasting lasting;
   add_drops(fault.victims[0], fault.victims[1], !options_.vanish, &lasting.drops);
   if (both_ways) add_drops(fault.victims[1], fault.victims[0], !options_.vanish, &lasting.drops);
@@ -199,9 +204,7 @@ Status FaultMaker::scale(const PlannedFault& planned, DrillFault fault) {
 Status FaultMaker::arm(const PlannedFault& planned, DrillFault fault,
                        const std::vector<RoleProcess>& all) {
   const RoleProcess victim = fault.victims[0];
-  if (!options_.folder || !obeys_faults(victim))
-    return invalid("{} does not listen to drills: start the job with flux run --drillable",
-                   victim.name);
+  FLUX_RETURN_IF_ERROR(check_listens(victim));
   Armed armed;
   armed.newcomer = of_newcomer(planned.order.point);
   if (while_moving(planned.order.point)) {

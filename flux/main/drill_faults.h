@@ -77,6 +77,7 @@ class FaultMaker {
   Status kill(const DrillFault& fault);
   Status pause(DrillFault fault);
   Status oom(DrillFault fault);
+  Status check_listens(const RoleProcess& process) const;
   Status partition(DrillFault fault, bool both_ways);
   Status drain(DrillFault fault);
   Status scale(const PlannedFault& planned, DrillFault fault);

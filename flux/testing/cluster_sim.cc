@@ -28,9 +28,8 @@ class Cluster {
     context_.facts.fail = [this](const std::string& what) { fail(what); };
     context_.disk.on_write = [this](const std::string& path) { written(path); };
     context_.disk.on_part = [this](const std::string&) {  // the worst moment to be replaced
-      if (context_.plan.kill_coordinator > 0 && !context_.healed && random().chance(0.04))
-        post(context_.world.draw(0, 30 * kMillisecond),
-             [this] { lose_coordinator(random().chance(0.5)); });
+      if (context_.plan.kill_coordinator == 0 || context_.healed || !random().chance(0.08)) return;
+      post(context_.world.draw(0, 30 * kMillisecond), [this] { lose_coordinator(); });
     };
     result_.plan = to_string(context_.plan);
     result_.mode = context_.plan.mode;
@@ -161,11 +160,13 @@ class Cluster {
     if (!outcome.status.is_ok()) check_reason(outcome.status);
     post(context_.world.draw(0, kSecond), [this, life] { zombies_.erase(life); });
   }
-  // It is not heard any more, but lives; another one is started elsewhere. `sleeps`: what is sent
-  // to it is there when it wakes up.
-  void lose_coordinator(bool sleeps = false) {
+  // It is not heard any more, but lives; another one is started elsewhere. If it sleeps, what is
+  // sent to it is there when it wakes up.
+  void lose_coordinator() {
     if (!coordinator_ || finished_ || complete_) return;
-    const TimeNs until = now() + context_.world.draw(kSecond, 15 * kSecond);
+    const bool sleeps = random().chance(0.3);
+    const TimeNs least = random().chance(0.5) ? kSecond : kSecond / 30;
+    const TimeNs until = now() + context_.world.draw(least, 15 * least);
     context_.world.tell(coordinator_->name() + " is not heard any more");
     if (!sleeps) context_.net.isolate(coordinator_->name(), until);
     if (sleeps || random().chance(0.5)) coordinator_->node()->pause(until);
@@ -345,8 +346,7 @@ class Cluster {
         context_.net.isolate(worker->name(), until);
         break;
       case 4:
-        kill_server();
-        break;
+        return kill_server();
       case 5:
         if (random().chance(0.6)) return lose_coordinator();
         if (coordinator_ && !complete_) coordinator_->node()->kill();

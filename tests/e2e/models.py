@@ -95,7 +95,7 @@ QUALITY = {
     "xdeepfm": Quality("crosses", 0.95, NO_CIN),
     "dcn_v2": Quality("crosses", 0.88, NO_CROSS),
     "din": Quality("sequence", 0.86, MEAN_OF_HISTORY),
-    "mmoe": Quality("tasks", 0.85, NO_EXPERTS),
+    "mmoe": Quality("tasks", 0.80, NO_EXPERTS),
     "ple": Quality("tasks", 0.85, NO_EXPERTS_OF_TASKS),
     "dssm": Quality("towers", 0.66, NO_PRODUCT),
 }
