@@ -61,6 +61,27 @@ inline bool plain_whole(const std::string& text, uint64_t* out) {
   return problem == std::errc() && stop == end;
 }
 
+// UTF-8 without NUL: code point by code point.
+inline bool plain_utf8(const std::string& text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const size_t bytes = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    if (lead == 0 || (lead >= 0x80 && lead < 0xC0) || lead >= 0xF8) return false;
+    uint32_t point = bytes == 1 ? lead : lead & (0xFFU >> (bytes + 1));
+    if (i + bytes > text.size()) return false;
+    for (size_t k = 1; k < bytes; ++k) {
+      const auto next = static_cast<unsigned char>(text[i + k]);
+      if ((next & 0xC0U) != 0x80) return false;
+      point = point << 6 | (next & 0x3FU);
+    }
+    constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (point < kLeast[bytes] || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000))
+      return false;
+    i += bytes;
+  }
+  return true;
+}
+
 class PlainRecord {
  public:
   explicit PlainRecord(const DataOptions& options)
@@ -109,7 +130,7 @@ class PlainRecord {
     const SlotOptions& known = options_.slots[slot];
     uint64_t key = 0;
     if (known.text) {
-      if (text.empty()) return false;
+      if (text.empty() || !plain_utf8(text)) return false;
       key = hash_bytes(text);
     } else if (!plain_whole(text, &key)) {
       return false;
