@@ -178,9 +178,9 @@ def mutant_text(mutant: Mutant) -> str:
     for function in set(FUNCTION.findall(shared)):
         body = re.sub(rf'(?<![\w.:>"]){function}\b(?=[(<,)])', f"{function}_of_mutant", body)
     space = f"mutant_{mutant.key}"
-    text = [*includes, QUIET, "namespace flux {", f"namespace {space} {{"]
-    text += [f'#line 1 "{space}"', body, f"}}  // namespace {space}", "}  // namespace flux", ""]
-    return "\n".join(text)
+    lines = [*includes, QUIET, "namespace flux {", f"namespace {space} {{"]
+    lines += [f'#line 1 "{space}"', body, f"}}  // namespace {space}", "}  // namespace flux", ""]
+    return "\n".join(lines)
 
 
 FIND = """

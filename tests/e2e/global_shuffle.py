@@ -124,7 +124,7 @@ class Memory(Case):
     def most_of(self, *flags: str) -> int:
         """The most memory of a run that ends with its first batch."""
         (self.folder / "job.yaml").write_text(JOB.replace("EXTRA", ""))
-        pid = os.spawnv(os.P_NOWAIT, FLUX, [  # not waited for by anyone else
+        pid = os.spawnv(os.P_NOWAIT, FLUX, [  # noqa: S606  (not waited for by anyone else)
             str(FLUX), "run", str(self.folder / "job.yaml"), "--fresh",
             *sets(output=self.folder / "out", data__train=f"[{self.folder}/a.txt]",
                   data__test=f"[{self.folder}/t.txt]", data__batch=2, stop__examples=1, threads=2),

@@ -74,7 +74,7 @@ class Rebalance(ClusterCase):
     def share(self, status: dict[str, Any]) -> float:
         """Of server-0, of the work of both."""
         load = {server["name"]: server["keys_per_s"] for server in status["servers"]}
-        return float(load["server-0"]) / max(1, sum(load.values()))
+        return float(load["server-0"] / max(1, sum(load.values())))
 
     def settled(self, status: dict[str, Any]) -> bool:
         return bool(status["rebalanced"] == 1 and status["moves"] == 0
