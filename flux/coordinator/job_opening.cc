@@ -350,7 +350,8 @@ void JobMaster::State::train_from(uint32_t section, const std::vector<uint32_t>&
       now() + static_cast<TimeNs>(plan_.checkpoint_every_s * static_cast<double>(kSecond));
   events_->training(true, closed_examples() + before, total_examples_);
   looked_ = sum_reports();
-  if (stopping_) drain();
+  // A pass that is complete is closed before the end.
+  if (stopping_ && section < plan_.schedule.sections()) drain();
 }
 
 }  // namespace flux

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "flux/base/check.h"
 #include "flux/coordinator/job_state.h"
 
 namespace flux {
@@ -37,7 +38,11 @@ uint64_t JobMaster::State::examples_by_hints() const {
 // One at a time: a second one waits for the first.
 void JobMaster::State::save(bool closing, Then then) {
   if (saving_) {
-    after_save_.push_back([this, closing, then = std::move(then)] { save(closing, then); });
+    after_save_.push_back([this, closing, pass = pass_, then = std::move(then)] {
+      // The one before may have closed the pass: then this one has nothing to save, or to close.
+      if (pass_open_ && pass_ == pass) return save(closing, then);
+      if (!closing) then(Status::ok());
+    });
     return;
   }
   saving_ = true;
@@ -46,10 +51,11 @@ void JobMaster::State::save(bool closing, Then then) {
     if (status.is_ok()) checkpoint_time_ = begun;  // no shard's rows in it are older
     if (status.code() == Code::kStale) fail(status);
     then(status);
-    if (after_save_.empty() || phase_ == Phase::kEnded) return;
-    const auto next = std::move(after_save_.front());
-    after_save_.erase(after_save_.begin());
-    next();
+    while (!saving_ && !after_save_.empty() && phase_ != Phase::kEnded) {
+      const auto next = std::move(after_save_.front());
+      after_save_.erase(after_save_.begin());
+      next();
+    }
   };
   const uint64_t point = queue_ ? queue_->mark_point() : 0;
   lost_since_save_.clear();
@@ -97,6 +103,7 @@ void JobMaster::State::abandon(uint64_t number, const Status& why, const Then& t
 
 void JobMaster::State::write_manifest(uint64_t number, bool closing, uint64_t point,
                                       std::vector<SavedShard> saved, Then then) {
+  FLUX_CHECK(pass_ < plan_.passes.size(), "checkpoint {} after the last pass", number);
   std::sort(saved.begin(), saved.end(),
             [](const SavedShard& a, const SavedShard& b) { return a.shard < b.shard; });
   for (size_t s = 0; s < saved.size(); ++s)

@@ -1,4 +1,6 @@
 // A coordinator that comes while servers hold the job: for whom it waits, and how long.
+#include <filesystem>
+
 #include "flux/testing/job_master_fixture.h"
 
 namespace flux {
@@ -77,6 +79,30 @@ TEST_F(JobTakeoverTest, WithoutALogABackupThatComesEndsTheWait) {
   EXPECT_FALSE(took_over()) << said_;
   join_one("server-1");
   EXPECT_TRUE(took_over(2)) << said_;
+}
+
+// It was to drain a pass of which nothing was left, and close it: both saved.
+TEST_F(JobTakeoverTest, ACompletePassIsClosedAlthoughItIsToldToStop) {
+  blocks_ = 1;
+  begin_training();
+  const auto answer = lease(join("w"));
+  ASSERT_TRUE(answer.is_ok());
+  train(answer.value());  // the coordinator does not hear of it
+  start_master();
+  join_one("server-0");
+  TestServer* last = servers_.find("server-1");
+  master_->join(last->info(), [last](const Result<ServerJoinReply>& r) {
+    if (r.is_ok()) last->id = r.value().server;
+  });
+  while (master_->status().state != "reading" && !outcome_) clock_.advance(kMillisecond / 10);
+  ASSERT_FALSE(outcome_) << said_;
+  master_->stop("asked to");
+  pass_time(options_.leave_deadline_ns + kSecond);
+  ASSERT_TRUE(outcome_) << said_;
+  EXPECT_TRUE(outcome_->status.is_ok()) << outcome_->status.message();
+  EXPECT_TRUE(outcome_->complete) << said_;
+  EXPECT_TRUE(std::filesystem::exists(plan_.output + "/checkpoints/000001"));
+  EXPECT_FALSE(std::filesystem::exists(plan_.output + "/checkpoints/000002"));
 }
 
 }  // namespace
