@@ -16,9 +16,7 @@ Membership::Joined Membership::join(const std::string& name, uint64_t boot, Time
       renew(joined.id, now);
       return joined;
     }
-    const bool is_older =
-        std::find(replaced_.begin(), replaced_.end(), std::pair(name, boot)) != replaced_.end();
-    if (is_older) {
+    if (was_replaced(name, boot)) {
       joined.stale = true;
       return joined;
     }
@@ -30,6 +28,11 @@ Membership::Joined Membership::join(const std::string& name, uint64_t boot, Time
   joined.id = ++last_;
   members_[joined.id] = Member{joined.id, name, boot, now, now, -1};
   return joined;
+}
+
+bool Membership::was_replaced(const std::string& name, uint64_t boot) const {
+  return find(name) != nullptr &&
+         std::find(replaced_.begin(), replaced_.end(), std::pair(name, boot)) != replaced_.end();
 }
 
 bool Membership::renew(MemberId id, TimeNs now) {

@@ -62,6 +62,8 @@ class Membership {
   // Removes and returns those whose lease has run out.
   std::vector<Member> expire(TimeNs now);
 
+  // Another process that is here now took over this one's name.
+  bool was_replaced(const std::string& name, uint64_t boot) const;
   // When the lease of a member runs out.
   TimeNs due(const Member& member) const;
   const Member* find(MemberId id) const;

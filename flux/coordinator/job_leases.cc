@@ -322,8 +322,10 @@ std::string JobMaster::State::wait_reason() const {
         return fmt::format("for {} shard(s) that nobody serves", places_->unserved());
       if (hold_) return "for a checkpoint between blocks";
       if (!verifying_ && leases_wait()) return "for workers that hold blocks to come back";
-      return verifying_ ? "for the servers to confirm the end of a section"
-                        : "for blocks that other workers hold";
+      if (verifying_) return "for the servers to confirm the end of a section";
+      if (queue_ && queue_->todo() > 0)
+        return sync() ? "for the other lanes of its round" : "to finish more of the blocks it has";
+      return "for blocks that other workers hold";
     case Phase::kClosing:
       return "for the checkpoint that closes the pass";
     case Phase::kEvaluating:

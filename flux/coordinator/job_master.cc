@@ -29,6 +29,7 @@ JobMaster::State::State(JobPlan plan, JobMasterOptions options, Executor* execut
   wanted_.servers = options_.wanted_servers;
   wanted_.orders = options_.wanted_orders;
   election_ = options_.election != nullptr ? options_.election : own_election_.get();
+  started_ = phase_since_ = now();  // its status may be asked for before it starts
 }
 
 std::string JobMaster::State::in_output(std::string_view name) const {

@@ -346,8 +346,11 @@ void JobMaster::State::train_from(uint32_t section, const std::vector<uint32_t>&
   base_examples_ =
       closed_examples() + before - std::min(closed_examples() + before, sum_reports().examples);
   total_examples_ = closed_examples() + geometry.records() * plan_.schedule.sections();
-  next_checkpoint_ =
-      now() + static_cast<TimeNs>(plan_.checkpoint_every_s * static_cast<double>(kSecond));
+  const auto every = static_cast<TimeNs>(plan_.checkpoint_every_s * static_cast<double>(kSecond));
+  // How old the last checkpoint is, a coordinator that took over does not know: if each of them
+  // waited its full time, a job whose coordinators die would never be saved.
+  const bool overdue = adopted_ && checkpoint_time_ == 0;
+  next_checkpoint_ = now() + (overdue ? std::min(every, kSecond) : every);
   events_->training(true, closed_examples() + before, total_examples_);
   looked_ = sum_reports();
   // A pass that is complete is closed before the end.

@@ -65,16 +65,20 @@ void JobMaster::State::arrived(const std::string& name, uint64_t boot, Result<Ho
   seat(std::move(arrival), std::move(held).value());
 }
 
+// It ends: two servers of one name that both came back would take turns for ever.
+Status JobMaster::State::displaced(const std::string& name) const {
+  return invalid("another process is {} of job {} now; give each server a name of its own", name,
+                 plan_.name);
+}
+
 void JobMaster::State::seat(ServerArrival arrival, Holdings held) {
+  if (servers_members_.was_replaced(arrival.info.name, arrival.info.boot))
+    return arrival.done(displaced(arrival.info.name));
   // It comes too late with what it has: others have its shards by now.
   if (phase_ != Phase::kJoining && held.incarnation == incarnation_)
     return arrival.done(error(Code::kStale, "{} was not there when job {} was taken over",
                               arrival.info.name, plan_.name));
-  const Membership::Joined joined =
-      servers_members_.join(arrival.info.name, arrival.info.boot, now());
-  if (joined.stale)
-    return arrival.done(
-        error(Code::kStale, "another process is {} of job {} now", arrival.info.name, plan_.name));
+  servers_members_.join(arrival.info.name, arrival.info.boot, now());
   for (ServerId id = 0; id < servers_.size(); ++id)
     if (!servers_[id].gone && servers_[id].info.name == arrival.info.name)
       lose_server(id, "it came back anew");
@@ -168,9 +172,10 @@ void JobMaster::State::report_server(const ServerReport& report,
     return done(error(Code::kNotFound, "server {} is not known to the coordinator of job {}: join",
                       id, plan_.name));
   ServerEntry& entry = servers_[id];
+  const Member* member = servers_members_.find(entry.info.name);
+  if (entry.gone && member != nullptr) return done(displaced(entry.info.name));
   if (entry.gone)
     return done(error(Code::kStale, "server {} is no member of job {} any more", id, plan_.name));
-  const Member* member = servers_members_.find(entry.info.name);
   if (member != nullptr) servers_members_.renew(member->id, now());
   entry.seen = now();
   entry.rss_bytes = report.rss_bytes;

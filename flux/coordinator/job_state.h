@@ -204,6 +204,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void arrive(ServerJoin info, ServerDone done);
   void arrived(const std::string& name, uint64_t boot, Result<Holdings> held);
   void seat(ServerArrival arrival, Holdings held);
+  Status displaced(const std::string& name) const;
   void reach_standing();
   void ask_standing();
   void ask_for_sign(ServerId id);

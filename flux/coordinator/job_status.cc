@@ -177,7 +177,7 @@ JobStatus JobMaster::State::status() const {
     s.auc = values->auc;
     s.logloss = values->log_loss;
   }
-  s.last_checkpoint = last_checkpoint_;
+  s.last_checkpoint = last_checkpoint_.empty() ? resumed_from_ : last_checkpoint_;
   if (checkpoint_time_ > 0) s.checkpoint_s_ago = seconds(now() - checkpoint_time_);
   s.workers_lost = workers_lost_;
   s.blocks_reissued = reissued_ + (queue_ ? queue_->reissued() : 0);

@@ -105,5 +105,42 @@ TEST_F(JobTakeoverTest, ACompletePassIsClosedAlthoughItIsToldToStop) {
   EXPECT_FALSE(std::filesystem::exists(plan_.output + "/checkpoints/000002"));
 }
 
+// Else a job whose coordinators die sooner than a checkpoint is due would never be saved.
+TEST_F(JobTakeoverTest, ItSavesSoonWhateverTheTimeBetweenCheckpoints) {
+  plan_.checkpoint_every_s = 600;
+  begin_training();
+  pass_time(5 * kSecond);
+  EXPECT_FALSE(std::filesystem::exists(plan_.output + "/checkpoints/000001"));
+  start_master();
+  join_all();
+  pass_time(2 * kSecond);
+  EXPECT_TRUE(std::filesystem::exists(plan_.output + "/checkpoints/000001/manifest.json")) << said_;
+  pass_time(20 * kSecond);
+  EXPECT_FALSE(std::filesystem::exists(plan_.output + "/checkpoints/000002")) << said_;
+  start_master();
+  join_all();
+  EXPECT_NE(master_->status().last_checkpoint.find("000001"), std::string::npos);
+}
+
+// Two processes were given one name: the one that came first is told to end, and does not come back.
+TEST_F(JobTakeoverTest, AServerWhoseNameAnotherHasIsToldToEnd) {
+  begin_training();
+  TestServer* first = servers_.find("server-0");
+  ServerReport late;
+  late.server = first->id;
+  late.boot = first->boot;
+  ServerJoin join = first->info();
+  TestServer* second = servers_.start("server-0");
+  join_server(second);
+  pass_time(kSecond);
+  Status told;
+  master_->report(late, [&](const Result<bool>& go) { told = go.status(); });
+  EXPECT_EQ(told.code(), Code::kInvalid) << told.message();
+  master_->join(join, [&](const Result<ServerJoinReply>& r) { told = r.status(); });
+  pass_time(kSecond);
+  EXPECT_EQ(told.code(), Code::kInvalid) << told.message();
+  EXPECT_EQ(master_->status().servers.size(), 2U);
+}
+
 }  // namespace
 }  // namespace flux
