@@ -122,7 +122,8 @@ TEST_F(JobTakeoverTest, ItSavesSoonWhateverTheTimeBetweenCheckpoints) {
   EXPECT_NE(master_->status().last_checkpoint.find("000001"), std::string::npos);
 }
 
-// Two processes were given one name: the one that came first is told to end, and does not come back.
+// Two processes were given one name: the one that came first is told to end, and does not come
+// back.
 TEST_F(JobTakeoverTest, AServerWhoseNameAnotherHasIsToldToEnd) {
   begin_training();
   TestServer* first = servers_.find("server-0");
