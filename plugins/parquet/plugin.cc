@@ -143,8 +143,8 @@ void next_group(Cursor* cursor, int64_t row) {
   cursor->left = cursor->group->metadata()->num_rows() - row;
   for (size_t i = 0; i < cursor->columns.size(); ++i)
     of_column(cursor->names[i], [&] {
-      cursor->columns[i]->seek(open_column(cursor->group.get(), cursor->leaves[i], cursor->source,
-                                           properties(&cursor->pool), cursor->decoder),
+      cursor->columns[i]->seek(open_pages(cursor->group.get(), cursor->leaves[i], cursor->source,
+                                          properties(&cursor->pool), cursor->decoder),
                                row);
     });
 }
@@ -160,8 +160,8 @@ Cursor* start(File* file, const Wanted* wanted, uint32_t count, uint64_t row, Ha
       const FoundColumn& found = file->columns[wanted[i].column];
       out->leaves.push_back(found.leaf);
       out->names.push_back(found.name);
-      out->columns.push_back(
-          make_cursor(found, *file->meta->schema()->Column(found.leaf), wanted[i].as, hash));
+      out->columns.push_back(make_cursor(found, *file->meta->schema()->Column(found.leaf),
+                                         wanted[i].as, &out->pool, hash));
     }
     auto left = static_cast<int64_t>(row);
     const int all = file->meta->num_row_groups();
