@@ -8,7 +8,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <arrow/buffer.h>
 #include <parquet/exception.h>
 
 #include "plugins/parquet/flat_pages.h"
@@ -28,12 +27,13 @@ class TypedCursor final : public ColumnCursor {
   using T = typename Type::c_type;
 
   TypedCursor(const FoundColumn& column, const ::parquet::ColumnDescriptor& leaf,
-              ::arrow::MemoryPool* pool, HashText hash)
+              ::arrow::MemoryPool* pool, DictionaryMemory* dictionaries, HashText hash)
       : unsigned_(column.is_unsigned),
         many_(column.many),
         most_def_(leaf.max_definition_level()),
         leaf_(&leaf),
         pool_(pool),
+        dictionaries_(dictionaries),
         hash_(hash) {}
 
   void seek(std::unique_ptr<::parquet::PageReader> pages, int64_t row) override {
@@ -171,11 +171,11 @@ class TypedCursor final : public ColumnCursor {
   // What is made of a value is made of each entry of the dictionary, once.
   void convert_dictionary() {
     const auto size = static_cast<size_t>(pages_->left());
-    PARQUET_ASSIGN_OR_THROW(
-        entries_, ::arrow::AllocateBuffer(static_cast<int64_t>(size * sizeof(Out)), pool_));
+    auto* const to =
+        reinterpret_cast<Out*>(dictionaries_->take(static_cast<int64_t>(size * sizeof(Out))));
+    entries_ = to;
     entries_size_ = size;
     large_entries_.clear();
-    auto* to = reinterpret_cast<Out*>(entries_->mutable_data());
     if (scratch_.size() < kLevels) scratch_.resize(kLevels);
     for (size_t done = 0; done < size;) {
       const int64_t some = pages_->take_values_of_dictionary(kLevels, scratch());
@@ -209,7 +209,7 @@ class TypedCursor final : public ColumnCursor {
   }
 
   void look_up(size_t count, Out* to) {
-    const auto* const entries = reinterpret_cast<const Out*>(entries_->data());
+    const Out* const entries = entries_;
     for (size_t done = 0; done < count;) {
       const std::span<const uint32_t> indices = pages_->indices()->next(count - done);
       uint32_t most = 0;
@@ -370,9 +370,10 @@ class TypedCursor final : public ColumnCursor {
   const int16_t most_def_;
   const ::parquet::ColumnDescriptor* const leaf_;
   ::arrow::MemoryPool* const pool_;
+  DictionaryMemory* const dictionaries_;
   const HashText hash_;
-  std::unique_ptr<FlatPages<Type>> pages_;    // of a column without lists
-  std::unique_ptr<::arrow::Buffer> entries_;  // of its dictionary, converted
+  std::unique_ptr<FlatPages<Type>> pages_;  // of a column without lists
+  const Out* entries_ = nullptr;            // of its dictionary, converted
   size_t entries_size_ = 0;
   std::vector<LargeNumber> large_entries_;                      // of those, by their places
   std::shared_ptr<::parquet::TypedColumnReader<Type>> reader_;  // of lists
@@ -390,30 +391,32 @@ class TypedCursor final : public ColumnCursor {
 template <typename Type>
 std::unique_ptr<ColumnCursor> typed(const FoundColumn& column,
                                     const ::parquet::ColumnDescriptor& leaf, As as,
-                                    ::arrow::MemoryPool* pool, HashText hash) {
+                                    ::arrow::MemoryPool* pool, DictionaryMemory* dictionaries,
+                                    HashText hash) {
   if (as == As::kKeys)
-    return std::make_unique<TypedCursor<Type, uint64_t>>(column, leaf, pool, hash);
-  return std::make_unique<TypedCursor<Type, float>>(column, leaf, pool, hash);
+    return std::make_unique<TypedCursor<Type, uint64_t>>(column, leaf, pool, dictionaries, hash);
+  return std::make_unique<TypedCursor<Type, float>>(column, leaf, pool, dictionaries, hash);
 }
 
 }  // namespace
 
 std::unique_ptr<ColumnCursor> make_cursor(const FoundColumn& column,
                                           const ::parquet::ColumnDescriptor& leaf, As as,
-                                          ::arrow::MemoryPool* pool, HashText hash) {
+                                          ::arrow::MemoryPool* pool, DictionaryMemory* dictionaries,
+                                          HashText hash) {
   switch (leaf.physical_type()) {
     case ::parquet::Type::BOOLEAN:
-      return typed<::parquet::BooleanType>(column, leaf, as, pool, hash);
+      return typed<::parquet::BooleanType>(column, leaf, as, pool, dictionaries, hash);
     case ::parquet::Type::INT32:
-      return typed<::parquet::Int32Type>(column, leaf, as, pool, hash);
+      return typed<::parquet::Int32Type>(column, leaf, as, pool, dictionaries, hash);
     case ::parquet::Type::INT64:
-      return typed<::parquet::Int64Type>(column, leaf, as, pool, hash);
+      return typed<::parquet::Int64Type>(column, leaf, as, pool, dictionaries, hash);
     case ::parquet::Type::FLOAT:
-      return typed<::parquet::FloatType>(column, leaf, as, pool, hash);
+      return typed<::parquet::FloatType>(column, leaf, as, pool, dictionaries, hash);
     case ::parquet::Type::DOUBLE:
-      return typed<::parquet::DoubleType>(column, leaf, as, pool, hash);
+      return typed<::parquet::DoubleType>(column, leaf, as, pool, dictionaries, hash);
     case ::parquet::Type::BYTE_ARRAY:
-      return typed<::parquet::ByteArrayType>(column, leaf, as, pool, hash);
+      return typed<::parquet::ByteArrayType>(column, leaf, as, pool, dictionaries, hash);
     default:
       throw ::parquet::ParquetException("a column of a type that is not read");
   }

@@ -11,6 +11,7 @@
 
 #include "flux/data/parquet/plugin_api.h"
 #include "plugins/parquet/columns.h"
+#include "plugins/parquet/dictionary_memory.h"
 
 namespace flux::parquet_plugin {
 
@@ -36,9 +37,10 @@ class ColumnCursor {
   virtual Values values() const = 0;
 };
 
-// `leaf` and `pool` outlive the cursor.
+// `leaf`, `pool` and `dictionaries` outlive the cursor.
 std::unique_ptr<ColumnCursor> make_cursor(const FoundColumn& column,
                                           const ::parquet::ColumnDescriptor& leaf, As as,
-                                          ::arrow::MemoryPool* pool, HashText hash);
+                                          ::arrow::MemoryPool* pool, DictionaryMemory* dictionaries,
+                                          HashText hash);
 
 }  // namespace flux::parquet_plugin
