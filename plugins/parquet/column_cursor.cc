@@ -4,10 +4,13 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <type_traits>
 #include <utility>
 
 #include <parquet/exception.h>
+
+#include "plugins/parquet/flat_pages.h"
 
 namespace flux::parquet_plugin {
 namespace {
@@ -23,26 +26,32 @@ class TypedCursor final : public ColumnCursor {
  public:
   using T = typename Type::c_type;
 
-  TypedCursor(const FoundColumn& column, const ::parquet::ColumnDescriptor& leaf, HashText hash)
+  TypedCursor(const FoundColumn& column, const ::parquet::ColumnDescriptor& leaf,
+              ::arrow::MemoryPool* pool, DictionaryMemory* dictionaries, HashText hash)
       : unsigned_(column.is_unsigned),
         many_(column.many),
         most_def_(leaf.max_definition_level()),
+        leaf_(&leaf),
+        pool_(pool),
+        dictionaries_(dictionaries),
         hash_(hash) {}
 
-  void seek(std::shared_ptr<::parquet::ColumnReader> column, int64_t row) override {
-    reader_ = std::static_pointer_cast<::parquet::TypedColumnReader<Type>>(std::move(column));
+  void seek(std::unique_ptr<::parquet::PageReader> pages, int64_t row) override {
+    if (!many_) {
+      pages_ = std::make_unique<FlatPages<Type>>(std::move(pages), leaf_, pool_);
+      pass_over(row);
+      return;
+    }
+    reader_ = std::static_pointer_cast<::parquet::TypedColumnReader<Type>>(
+        ::parquet::ColumnReader::Make(leaf_, std::move(pages), pool_));
     fetched_ = taken_ = 0;
     values_taken_ = values_pending_ = 0;
-    if (many_) {
-      const size_t before = size_, rows_before = rows_;
-      for (int64_t left = row; left > 0; left -= kLevels) {
-        read_lists(std::min(left, kLevels));
-        size_ = before;
-        rows_ = rows_before;
-        forget_large();
-      }
-    } else if (reader_->Skip(row) != row) {
-      short_column();
+    const size_t before = size_, rows_before = rows_;
+    for (int64_t left = row; left > 0; left -= kLevels) {
+      read_lists(std::min(left, kLevels));
+      size_ = before;
+      rows_ = rows_before;
+      forget_large();
     }
   }
 
@@ -98,7 +107,7 @@ class TypedCursor final : public ColumnCursor {
   // `to` is where the values behind those that are there go.
   void convert_all(const T* from, size_t count, Out* to) {
     for (size_t i = 0; i < count; ++i) to[i] = convert(from[i]);
-    if constexpr (std::is_same_v<T, double> && std::is_same_v<Out, float>) {
+    if constexpr (kMayBeLarge) {
       bool large = false;
       for (size_t i = 0; i < count; ++i) large |= std::abs(from[i]) > kFloatMax;
       for (size_t i = 0; large && i < count; ++i)
@@ -114,6 +123,8 @@ class TypedCursor final : public ColumnCursor {
   // Whether the file has the bits that are wanted: they are read where they belong.
   static constexpr bool kSameBits = (std::is_same_v<T, int64_t> && std::is_same_v<Out, uint64_t>) ||
                                     (std::is_same_v<T, float> && std::is_same_v<Out, float>);
+
+  static constexpr bool kMayBeLarge = std::is_same_v<T, double> && std::is_same_v<Out, float>;
 
   // Room for `more` values behind those that are there, and the spare ones.
   Out* room(int64_t more) {
@@ -147,19 +158,96 @@ class TypedCursor final : public ColumnCursor {
     rows_ = rows;
   }
 
+  // Whether a level of a column without lists is there that was not taken.
+  bool more_rows() {
+    while (pages_->left() == 0) {
+      const auto next = pages_->next_page();
+      if (next == FlatPages<Type>::Next::kEnd) return false;
+      if (next == FlatPages<Type>::Next::kDictionary) convert_dictionary();
+    }
+    return true;
+  }
+
+  // What is made of a value is made of each entry of the dictionary, once.
+  void convert_dictionary() {
+    const auto size = static_cast<size_t>(pages_->left());
+    auto* const to =
+        reinterpret_cast<Out*>(dictionaries_->take(static_cast<int64_t>(size * sizeof(Out))));
+    entries_ = to;
+    entries_size_ = size;
+    large_entries_.clear();
+    if (scratch_.size() < kLevels) scratch_.resize(kLevels);
+    for (size_t done = 0; done < size;) {
+      const int64_t some = pages_->take_values_of_dictionary(kLevels, scratch());
+      for (int64_t i = 0; i < some; ++i, ++done) {
+        to[done] = convert(scratch()[i]);
+        if constexpr (kMayBeLarge)
+          if (std::abs(scratch()[i]) > kFloatMax)
+            large_entries_.push_back({done, static_cast<double>(scratch()[i])});
+      }
+    }
+  }
+
   // Reads at most `most` levels of a column without lists, its values behind those that are there.
   int64_t append(int64_t most, int64_t* values) {
-    int64_t levels = 0;
-    if constexpr (kSameBits) {
-      T* to = reinterpret_cast<T*>(room(most));
-      levels = reader_->ReadBatch(most, levels_of(most, &def_), nullptr, to, values);
+    if (!more_rows()) short_column();
+    const int64_t levels = std::min(most, pages_->left());
+    *values = pages_->take_levels(levels, levels_of(levels, &def_));
+    Out* const to = room(*values);
+    if (pages_->indexed()) {
+      look_up(static_cast<size_t>(*values), to);
+    } else if constexpr (kSameBits) {
+      pages_->read_values(*values, reinterpret_cast<T*>(to));
     } else {
-      levels = fetch(most, values);
-      convert_all(scratch(), static_cast<size_t>(*values), room(*values));
+      if (scratch_.size() < static_cast<size_t>(*values))
+        scratch_.resize(static_cast<size_t>(*values));
+      pages_->read_values(*values, scratch());
+      convert_all(scratch(), static_cast<size_t>(*values), to);
     }
-    if (levels <= 0) short_column();
     size_ += static_cast<size_t>(*values);
     return levels;
+  }
+
+  void look_up(size_t count, Out* to) {
+    const Out* const entries = entries_;
+    for (size_t done = 0; done < count;) {
+      const std::span<const uint32_t> indices = pages_->indices()->next(count - done);
+      uint32_t most = 0;
+      for (const uint32_t index : indices) most = std::max(most, index);
+      if (most >= entries_size_)
+        throw ::parquet::ParquetException("an index that the dictionary does not have");
+      for (size_t i = 0; i < indices.size(); ++i) to[done + i] = entries[indices[i]];
+      if (!large_entries_.empty()) note_large(indices, size_ + done);
+      done += indices.size();
+    }
+  }
+
+  // `place`: of the first of them.
+  void note_large(std::span<const uint32_t> indices, size_t place) {
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const auto at = std::lower_bound(
+          large_entries_.begin(), large_entries_.end(), indices[i],
+          [](const LargeNumber& entry, uint32_t index) { return entry.place < index; });
+      if (at != large_entries_.end() && at->place == indices[i])
+        memory_->large.push_back({place + i, at->number});
+    }
+  }
+
+  // The next `rows` rows of a column without lists; whole pages are not decoded.
+  void pass_over(int64_t rows) {
+    const size_t before = size_;
+    while (rows > 0) {
+      if (!more_rows()) short_column();
+      if (pages_->left() <= rows) {
+        rows -= pages_->left();
+        pages_->pass_page();
+        continue;
+      }
+      int64_t values = 0;
+      rows -= append(std::min(rows, kLevels), &values);
+      size_ = before;
+      forget_large();
+    }
   }
 
   // Room for definition levels, where the column has any.
@@ -192,7 +280,8 @@ class TypedCursor final : public ColumnCursor {
       if (!counted_) begin_counting(before);  // the first null
       uint32_t* const ends = room_for_ends(levels);
       auto at = static_cast<uint32_t>(before);
-      for (int64_t i = 0; i < levels; ++i) {
+      if (values == levels) std::iota(ends, ends + levels, at + 1);
+      for (int64_t i = 0; values < levels && i < levels; ++i) {
         at += def_[static_cast<size_t>(i)] == most_def_ ? 1 : 0;
         ends[i] = at;
       }
@@ -279,8 +368,15 @@ class TypedCursor final : public ColumnCursor {
 
   const bool unsigned_, many_;
   const int16_t most_def_;
+  const ::parquet::ColumnDescriptor* const leaf_;
+  ::arrow::MemoryPool* const pool_;
+  DictionaryMemory* const dictionaries_;
   const HashText hash_;
-  std::shared_ptr<::parquet::TypedColumnReader<Type>> reader_;
+  std::unique_ptr<FlatPages<Type>> pages_;  // of a column without lists
+  const Out* entries_ = nullptr;            // of its dictionary, converted
+  size_t entries_size_ = 0;
+  std::vector<LargeNumber> large_entries_;                      // of those, by their places
+  std::shared_ptr<::parquet::TypedColumnReader<Type>> reader_;  // of lists
   std::vector<int16_t> def_, rep_;
   Scratch scratch_;
   int64_t fetched_ = 0, taken_ = 0;  // levels of lists
@@ -294,29 +390,33 @@ class TypedCursor final : public ColumnCursor {
 
 template <typename Type>
 std::unique_ptr<ColumnCursor> typed(const FoundColumn& column,
-                                    const ::parquet::ColumnDescriptor& leaf, As as, HashText hash) {
-  if (as == As::kKeys) return std::make_unique<TypedCursor<Type, uint64_t>>(column, leaf, hash);
-  return std::make_unique<TypedCursor<Type, float>>(column, leaf, hash);
+                                    const ::parquet::ColumnDescriptor& leaf, As as,
+                                    ::arrow::MemoryPool* pool, DictionaryMemory* dictionaries,
+                                    HashText hash) {
+  if (as == As::kKeys)
+    return std::make_unique<TypedCursor<Type, uint64_t>>(column, leaf, pool, dictionaries, hash);
+  return std::make_unique<TypedCursor<Type, float>>(column, leaf, pool, dictionaries, hash);
 }
 
 }  // namespace
 
 std::unique_ptr<ColumnCursor> make_cursor(const FoundColumn& column,
                                           const ::parquet::ColumnDescriptor& leaf, As as,
+                                          ::arrow::MemoryPool* pool, DictionaryMemory* dictionaries,
                                           HashText hash) {
   switch (leaf.physical_type()) {
     case ::parquet::Type::BOOLEAN:
-      return typed<::parquet::BooleanType>(column, leaf, as, hash);
+      return typed<::parquet::BooleanType>(column, leaf, as, pool, dictionaries, hash);
     case ::parquet::Type::INT32:
-      return typed<::parquet::Int32Type>(column, leaf, as, hash);
+      return typed<::parquet::Int32Type>(column, leaf, as, pool, dictionaries, hash);
     case ::parquet::Type::INT64:
-      return typed<::parquet::Int64Type>(column, leaf, as, hash);
+      return typed<::parquet::Int64Type>(column, leaf, as, pool, dictionaries, hash);
     case ::parquet::Type::FLOAT:
-      return typed<::parquet::FloatType>(column, leaf, as, hash);
+      return typed<::parquet::FloatType>(column, leaf, as, pool, dictionaries, hash);
     case ::parquet::Type::DOUBLE:
-      return typed<::parquet::DoubleType>(column, leaf, as, hash);
+      return typed<::parquet::DoubleType>(column, leaf, as, pool, dictionaries, hash);
     case ::parquet::Type::BYTE_ARRAY:
-      return typed<::parquet::ByteArrayType>(column, leaf, as, hash);
+      return typed<::parquet::ByteArrayType>(column, leaf, as, pool, dictionaries, hash);
     default:
       throw ::parquet::ParquetException("a column of a type that is not read");
   }

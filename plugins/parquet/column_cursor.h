@@ -11,6 +11,7 @@
 
 #include "flux/data/parquet/plugin_api.h"
 #include "plugins/parquet/columns.h"
+#include "plugins/parquet/dictionary_memory.h"
 
 namespace flux::parquet_plugin {
 
@@ -26,8 +27,8 @@ struct ColumnMemory {
 class ColumnCursor {
  public:
   virtual ~ColumnCursor() = default;
-  // Goes to row `row` of the row group of which `column` has the values from the first row on.
-  virtual void seek(std::shared_ptr<::parquet::ColumnReader> column, int64_t row) = 0;
+  // Goes to row `row` of the row group of which `pages` are this column, from the first row on.
+  virtual void seek(std::unique_ptr<::parquet::PageReader> pages, int64_t row) = 0;
   // From here on rows are read into `memory`, which outlives that.
   virtual void read_into(ColumnMemory* memory) = 0;
   // Adds the next `rows` rows of this row group, which has them.
@@ -36,8 +37,10 @@ class ColumnCursor {
   virtual Values values() const = 0;
 };
 
+// `leaf`, `pool` and `dictionaries` outlive the cursor.
 std::unique_ptr<ColumnCursor> make_cursor(const FoundColumn& column,
                                           const ::parquet::ColumnDescriptor& leaf, As as,
+                                          ::arrow::MemoryPool* pool, DictionaryMemory* dictionaries,
                                           HashText hash);
 
 }  // namespace flux::parquet_plugin

@@ -35,6 +35,7 @@ constexpr int64_t kPagesBytesMax = 256 << 20;
 
 struct Cursor {
   BoundedPool pool{kPagesBytesMax};
+  DictionaryMemory dictionaries{&pool};
   std::shared_ptr<::arrow::io::RandomAccessFile> source;
   std::unique_ptr<::parquet::ParquetFileReader> reader;
   std::vector<std::unique_ptr<ColumnCursor>> columns;
@@ -140,11 +141,12 @@ void next_group(Cursor* cursor, int64_t row) {
   if (cursor->next_group >= cursor->reader->metadata()->num_row_groups())
     throw ::parquet::ParquetException("the file has fewer rows than its head says");
   cursor->group = cursor->reader->RowGroup(cursor->next_group++);
+  cursor->dictionaries.clear();
   cursor->left = cursor->group->metadata()->num_rows() - row;
   for (size_t i = 0; i < cursor->columns.size(); ++i)
     of_column(cursor->names[i], [&] {
-      cursor->columns[i]->seek(open_column(cursor->group.get(), cursor->leaves[i], cursor->source,
-                                           properties(&cursor->pool), cursor->decoder),
+      cursor->columns[i]->seek(open_pages(cursor->group.get(), cursor->leaves[i], cursor->source,
+                                          properties(&cursor->pool), cursor->decoder),
                                row);
     });
 }
@@ -160,8 +162,8 @@ Cursor* start(File* file, const Wanted* wanted, uint32_t count, uint64_t row, Ha
       const FoundColumn& found = file->columns[wanted[i].column];
       out->leaves.push_back(found.leaf);
       out->names.push_back(found.name);
-      out->columns.push_back(
-          make_cursor(found, *file->meta->schema()->Column(found.leaf), wanted[i].as, hash));
+      out->columns.push_back(make_cursor(found, *file->meta->schema()->Column(found.leaf),
+                                         wanted[i].as, &out->pool, &out->dictionaries, hash));
     }
     auto left = static_cast<int64_t>(row);
     const int all = file->meta->num_row_groups();

@@ -145,13 +145,13 @@ ZstdDecoder make_zstd_decoder() {
   return out;
 }
 
-std::shared_ptr<::parquet::ColumnReader> open_column(
-    ::parquet::RowGroupReader* group, int leaf,
-    const std::shared_ptr<::arrow::io::RandomAccessFile>& source,
-    ::parquet::ReaderProperties properties, const ZstdDecoder& decoder) {
+std::unique_ptr<PageReader> open_pages(::parquet::RowGroupReader* group, int leaf,
+                                       const std::shared_ptr<::arrow::io::RandomAccessFile>& source,
+                                       ::parquet::ReaderProperties properties,
+                                       const ZstdDecoder& decoder) {
   const auto column = group->metadata()->ColumnChunk(leaf);
   if (column->compression() != ::parquet::Compression::ZSTD || column->crypto_metadata())
-    return group->Column(leaf);
+    return group->GetColumnPageReader(leaf);
   int64_t begin = column->data_page_offset();
   if (column->has_dictionary_page() && column->dictionary_page_offset() > 0 &&
       column->dictionary_page_offset() < begin)
@@ -164,8 +164,7 @@ std::shared_ptr<::parquet::ColumnReader> open_column(
   const ::parquet::ColumnDescriptor* descr = group->metadata()->schema()->Column(leaf);
   auto packed = PageReader::Open(properties.GetStream(source, begin, bytes), column->num_values(),
                                  ::parquet::Compression::UNCOMPRESSED, properties, *descr);
-  return ::parquet::ColumnReader::Make(
-      descr, std::make_unique<ZstdPages>(std::move(packed), decoder, properties.memory_pool()));
+  return std::make_unique<ZstdPages>(std::move(packed), decoder, properties.memory_pool());
 }
 
 }  // namespace flux::parquet_plugin

@@ -17,9 +17,9 @@ namespace flux::parquet_plugin {
 using ZstdDecoder = std::shared_ptr<ZSTD_DCtx>;
 ZstdDecoder make_zstd_decoder();
 
-// The column `leaf` of a row group of the file `source`, from its first row on. `decoder` may be
-// shared by all columns.
-std::shared_ptr<::parquet::ColumnReader> open_column(
+// The pages of column `leaf` of a row group of the file `source`, from its first row on. `decoder`
+// may be shared by all columns.
+std::unique_ptr<::parquet::PageReader> open_pages(
     ::parquet::RowGroupReader* group, int leaf,
     const std::shared_ptr<::arrow::io::RandomAccessFile>& source,
     ::parquet::ReaderProperties properties, const ZstdDecoder& decoder);

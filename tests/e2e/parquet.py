@@ -106,6 +106,34 @@ pq.write_table(pa.table(dict(label=labels, tags=keys, tags_values=values)), "bad
                row_group_size=150)
 """
 
+# Random columns, some with nulls, written in every way: dictionaries of many widths, some of them
+# given up within a column, pages of both versions. plain.parquet has no dictionary.
+WAYS = """
+import random
+import pyarrow as pa
+import pyarrow.parquet as pq
+random.seed(7)
+n = 6000
+def column(kinds, nulls):
+    runs = [random.randrange(kinds) for _ in range(n // 40)]
+    picked = [runs[i // 40] if i // 500 % 2 else random.randrange(kinds) for i in range(n)]
+    return [None if random.random() < nulls else one for one in picked]
+table = pa.table(dict(
+    label=pa.array([i % 2 for i in range(n)], pa.float32()),
+    user=pa.array(column(5000, 0), pa.int64()), item=pa.array(column(300, 0.2), pa.uint64()),
+    shop=pa.array(column(1, 0), pa.int32()), day=pa.array(column(2, 0.9), pa.uint32()),
+    city=pa.array([None if one is None else "c%d" % one for one in column(700, 0.1)]),
+    price=pa.array([None if one is None else one / 8 for one in column(3000, 0.01)]),
+    age=pa.array(column(90, 0), pa.float32())))
+pq.write_table(table, "plain.parquet", use_dictionary=False, compression="none")
+ways = [(packing, pages, limit, group) for packing in ("none", "snappy", "zstd")
+        for pages in ("1.0", "2.0") for limit, group in ((1 << 20, 10000), (2000, 2500))]
+for w, (packing, pages, limit, group) in enumerate(ways):
+    pq.write_table(table, "way_%02d.parquet" % w, compression=packing, data_page_version=pages,
+                   dictionary_pagesize_limit=limit, row_group_size=group, data_page_size=1500,
+                   write_batch_size=333)
+"""
+
 
 @unittest.skipUnless(READY, WHY_NOT)
 class Parquet(Case):
@@ -130,6 +158,17 @@ class Parquet(Case):
                 job = self.job(file.name, "parquet")
                 self.flux("data", "validate", "--job", job)
                 self.assertEqual(self.predictions(job), want)
+
+    def test_dictionaries_are_read_as_plain_values(self) -> None:
+        self.python(WAYS)
+        want = self.flux("data", "head", "plain.parquet", "-n", "6000").out
+        self.assertEqual(want.count("\n"), 6000)
+        files = sorted(self.folder.glob("way_*.parquet"))
+        self.assertEqual(len(files), 12)
+        for file in files:
+            with self.subTest(file.name):
+                self.flux("data", "validate", file.name)
+                self.assertEqual(self.flux("data", "head", file.name, "-n", "6000").out, want)
 
     def test_converted_to_it_and_back(self) -> None:
         self.flux("data", "gen", "feasign", "--kind", "sequence", "--examples", "2000",
