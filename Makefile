@@ -96,7 +96,7 @@ compare-optimizers:
 	@tools/deps.sh build bench
 	@cmake --preset test
 	@$(NINJA) -C build optimizer_cases
-	python3 -B tests/compare/with_torch.py tests/compare/optimizers.py --program build/bin/optimizer_cases
+	python3 -B tests/compare/with_torch.py tests/compare/update_rules.py --program build/bin/optimizer_cases
 
 compare-operators:
 	@tools/deps.sh build bench

@@ -167,7 +167,7 @@ Status logs_of(const LogsArguments& arguments) {
     fmt::print("{}", text);
     return Status::ok();
   }
-  std::vector<std::string> roles = target.folder->roles();
+  FLUX_ASSIGN_OR_RETURN(std::vector<std::string> roles, target.folder->roles());
   if (roles.empty())
     return invalid("{}: no logs in {}; this job has not run as a cluster", target.named,
                    target.folder->logs());

@@ -174,9 +174,10 @@ Result<std::string> ClusterFolder::admin_token() const {
   return read_secret(join_path(path_, kAdminToken));
 }
 
-std::vector<std::string> ClusterFolder::roles() const {
+Result<std::vector<std::string>> ClusterFolder::roles() const {
+  FLUX_ASSIGN_OR_RETURN(const auto files, read_folder(logs()));
   std::vector<std::string> names;
-  for (const std::string& name : list_folder(logs()))
+  for (const std::string& name : files)
     if (name.ends_with(".log")) names.push_back(name.substr(0, name.size() - 4));
   return names;
 }

@@ -65,7 +65,7 @@ class ClusterFolder {
   Result<std::string> make_secret(const char* name) const;
   Result<std::string> admin_token() const;
   // Roles that have a log.
-  std::vector<std::string> roles() const;
+  Result<std::vector<std::string>> roles() const;
 
  private:
   std::string path_;

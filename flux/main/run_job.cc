@@ -57,7 +57,8 @@ class EmbeddedRun {
     for (const char* name : {"curve.tsv", "curve.svg", "summary.json", "report.html"})
       FLUX_RETURN_IF_ERROR(remove_all(join_path(output, name) + std::string(kTemporarySuffix)));
     const std::string cuts = join_path(output, "geometry");
-    for (const std::string& name : list_folder(cuts))
+    FLUX_ASSIGN_OR_RETURN(const auto names, read_folder(cuts));
+    for (const std::string& name : names)
       if (name.ends_with(kTemporarySuffix)) FLUX_RETURN_IF_ERROR(remove_all(join_path(cuts, name)));
     return Status::ok();
   }

@@ -62,7 +62,8 @@ class SupervisionTest : public testing::Test {
     return text.str();
   }
   // Every start is a line "ROLE ARGUMENTS"; the script do/NAME says what a role does, else it
-  // waits to be asked to stop. The coordinator ends with the code in the file `end`.
+  // waits to be asked to stop. The coordinator ends with the code in the file `end`. A role ends
+  // with its parent, as a real one does on its leash: behind `ssh` nothing else would end it.
   std::string script() const {
     return "#!/bin/sh\n"
            "role=$1; shift; all=\"$*\"; name=$role; listen=\n"
@@ -70,7 +71,7 @@ class SupervisionTest : public testing::Test {
            " done\n"
            "cd " +
            folder_ +
-           "\n"
+           " || exit 1\n"
            "echo \"$name $all\" >> starts\n"
            "trap 'exit 0' TERM\n"
            "if [ -e do/$name ]; then . ./do/$name; fi\n"
@@ -81,7 +82,7 @@ class SupervisionTest : public testing::Test {
            " record\n"
            "  mv record out/cluster/coordinator.json\n"
            "fi\n"
-           "while [ ! -e end ]; do sleep 0.02; done\n"
+           "while [ ! -e end ]; do kill -0 $PPID 2>/dev/null || exit 1; sleep 0.02; done\n"
            "if [ $role = coordinator ]; then exit $(cat end); fi\n"
            "exit 0\n";
   }

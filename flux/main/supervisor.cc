@@ -74,9 +74,10 @@ class Supervisor {
     FLUX_RETURN_IF_ERROR(read_hosts());
     FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(folder_.path()));
     FLUX_RETURN_IF_ERROR(folder_.make());
-    for (const std::string& role : folder_.roles())
-      FLUX_RETURN_IF_ERROR(remove_all(folder_.log_of(role)));
-    for (const std::string& name : list_folder(folder_.sockets()))
+    FLUX_ASSIGN_OR_RETURN(const auto roles, folder_.roles());
+    for (const std::string& role : roles) FLUX_RETURN_IF_ERROR(remove_all(folder_.log_of(role)));
+    FLUX_ASSIGN_OR_RETURN(const auto sockets, read_folder(folder_.sockets()));
+    for (const std::string& name : sockets)
       FLUX_RETURN_IF_ERROR(remove_all(join_path(folder_.sockets(), name)));
     folder_.remove_record();
     FLUX_RETURN_IF_ERROR(remove_all(folder_.faults_file()));  // of a drill that is over

@@ -1,4 +1,4 @@
-// Cases of update rules as text, made by tests/compare/optimizers.py from torch and numpy:
+// Cases of update rules as text, made by tests/compare/update_rules.py from torch and numpy:
 //
 //   case adam lr=0.01 beta1=0.9       settings that are not given have their defaults
 //   weights 0.5 -0.25

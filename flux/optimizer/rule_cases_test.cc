@@ -10,7 +10,7 @@
 namespace flux {
 namespace {
 
-// What torch and numpy found, in double; see tests/compare/optimizers.py.
+// What torch and numpy found, in double; see tests/compare/update_rules.py.
 TEST(RuleCases, TheGoldenFileIsReproduced) {
   std::ifstream in(FLUX_SOURCE_DIR "/tests/golden/optimizers.txt");
   ASSERT_TRUE(in.good());

@@ -1,5 +1,5 @@
 // Replays cases of update rules from the standard input (flux/optimizer/rule_cases.h) and says how
-// far the worst number is off. tests/compare/optimizers.py runs it.
+// far the worst number is off. tests/compare/update_rules.py runs it.
 #include <iostream>
 
 #include <fmt/format.h>

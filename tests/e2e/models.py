@@ -63,20 +63,19 @@ NO_PRODUCT = (
 )
 # One layer as wide as an expert, below both tasks, in the place of experts and gates.
 SHARED_BOTTOM = line("bottom", "op: fc, inputs: emb, units: 8, activation: relu")
-TOWERS_ON_IT = (
-    (line("g1", "op: fc, inputs: emb, units: 4"), ""),
-    (line("g2", "op: fc, inputs: emb, units: 4"), ""),
-    ("inputs: mix1,", "inputs: bottom,"),
-    ("inputs: mix2,", "inputs: bottom,"),
-)
+TOWERS_ON_IT = (("inputs: mix1,", "inputs: bottom,"), ("inputs: mix2,", "inputs: bottom,"))
 NO_EXPERTS = (
-    (line("experts", "op: experts, inputs: emb, experts: 4, units: 8"), SHARED_BOTTOM),
+    (line("experts", "op: experts, inputs: emb, experts: 8, units: 8"), SHARED_BOTTOM),
+    (line("g1", "op: fc, inputs: emb, units: 8"), ""),
+    (line("g2", "op: fc, inputs: emb, units: 8"), ""),
     (line("mix1", "op: gate, inputs: [g1, experts]"), ""),
     (line("mix2", "op: gate, inputs: [g2, experts]"), ""),
     *TOWERS_ON_IT,
 )
 NO_EXPERTS_OF_TASKS = (
-    (line("shared", "op: experts, inputs: emb, experts: 2, units: 8"), SHARED_BOTTOM),
+    (line("shared", "op: experts, inputs: emb, experts: 4, units: 8"), SHARED_BOTTOM),
+    (line("g1", "op: fc, inputs: emb, units: 6"), ""),
+    (line("g2", "op: fc, inputs: emb, units: 6"), ""),
     (line("own1", "op: experts, inputs: emb, experts: 2, units: 8"), ""),
     (line("own2", "op: experts, inputs: emb, experts: 2, units: 8"), ""),
     (line("mix1", "op: gate, inputs: [g1, shared, own1]"), ""),
@@ -95,9 +94,9 @@ QUALITY = {
     "xdeepfm": Quality("crosses", 0.95, NO_CIN),
     "dcn_v2": Quality("crosses", 0.88, NO_CROSS),
     "din": Quality("sequence", 0.86, MEAN_OF_HISTORY),
-    "mmoe": Quality("tasks", 0.80, NO_EXPERTS),
-    "ple": Quality("tasks", 0.85, NO_EXPERTS_OF_TASKS),
-    "dssm": Quality("towers", 0.66, NO_PRODUCT),
+    "mmoe": Quality("tasks", 0.90, NO_EXPERTS),
+    "ple": Quality("tasks", 0.90, NO_EXPERTS_OF_TASKS),
+    "dssm": Quality("towers", 0.72, NO_PRODUCT),
 }
 
 

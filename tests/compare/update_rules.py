@@ -1,7 +1,7 @@
 """Holds the update rules of flux against torch.optim and numpy on random shapes and values.
 
-    python tests/compare/optimizers.py --program build/bin/optimizer_cases [--cases 100]
-    python tests/compare/optimizers.py --golden tests/golden/optimizers.txt
+    python tests/compare/update_rules.py --program build/bin/optimizer_cases [--cases 100]
+    python tests/compare/update_rules.py --golden tests/golden/optimizers.txt
 
 torch computes the rules it has (sgd, momentum, adagrad, adam, adamw, rmsprop), plain numpy the
 others, both in double precision; `optimizer_cases` makes the same steps with flux and says how far
