@@ -93,7 +93,7 @@ QUALITY = {
     "deepfm": Quality("fields", 0.75, ((line("pairs", "op: fm, inputs: emb"), LINEAR_PAIRS),)),
     "xdeepfm": Quality("crosses", 0.95, NO_CIN),
     "dcn_v2": Quality("crosses", 0.88, NO_CROSS),
-    "din": Quality("sequence", 0.86, MEAN_OF_HISTORY),
+    "din": Quality("sequence", 0.88, MEAN_OF_HISTORY),
     "mmoe": Quality("tasks", 0.90, NO_EXPERTS),
     "ple": Quality("tasks", 0.90, NO_EXPERTS_OF_TASKS),
     "dssm": Quality("towers", 0.72, NO_PRODUCT),
