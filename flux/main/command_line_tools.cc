@@ -185,7 +185,8 @@ void add_data_tools(CLI::App* data, Arguments* a, int* exit_code) {
   CLI::App* convert = add_data_tool(data, "convert", "write the data in another format", a);
   convert->add_option("--to", a->data.to,
                       "blocks (fast to read), parquet, " + join(text_writer_names(), ", "));
-  convert->add_option("--out", a->data.out, "file to write")->required();
+  convert->add_option("--out", a->data.out, "file to write; -: standard output (lines only)")
+      ->required();
   convert->callback([=] { *exit_code = data_convert_command(a->data); });
 }
 
