@@ -208,6 +208,8 @@ class Drill(ClusterCase):
         self.assertIsNone(running.process.poll())
         running.signal(signal.SIGINT)
         self.assertEqual(running.finish().code, 130)
+        self.assert_refused(self.flux("drill", *self.job(), "--run", "--partition",
+                                      "worker:0-worker:0", code=None), "cut off from itself")
 
 
 if __name__ == "__main__":
