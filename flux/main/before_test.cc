@@ -179,6 +179,10 @@ TEST(Manual, IsAPage) {
             ".SH SEE ALSO\n.BR flux (1)\n");
   EXPECT_NE(man_page("", "1", table).value().find("\\fBdata gen\\fR\ngenerate."),
             std::string::npos);
+  const std::string group = man_page("data", "1", table).value();
+  EXPECT_NE(group.find(".SH COMMANDS\n.TP\n\\fBdata gen\\fR\ngenerate."), std::string::npos)
+      << group;
+  EXPECT_EQ(group.find("\\fBrun\\fR"), std::string::npos) << "only its own";
   EXPECT_NE(man_page("data gen", "1", table).value().find(".BI \\-\\-out \" FILE\""),
             std::string::npos);
   EXPECT_EQ(man_page("rum", "1", table).status().code(), Code::kInvalid);

@@ -2,24 +2,21 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <ctime>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "flux/base/executor.h"
 #include "flux/base/text.h"
 #include "flux/coordinator/status_json.h"
 #include "flux/main/commands.h"
-#include "flux/main/drill_report.h"
 #include "flux/main/job_target.h"
 #include "flux/main/status_text.h"
 #include "flux/main/stop_signal.h"
-#include "flux/storage/atomic_file.h"
 
 namespace flux {
 namespace {
@@ -31,35 +28,15 @@ constexpr TimeNs kTakeover = 5 * kSecond;       // a new coordinator answers muc
 constexpr size_t kStampLength = 23;             // "2026-01-31 23:59:59.123"
 constexpr std::streamoff kTailBytes = 1 << 20;  // of each log
 
-// Of a job that was seen to run, and runs no more: how it ended.
-class Ending {
- public:
-  explicit Ending(const JobTarget& target) {
-    if (target.folder) summary_ = join_path(parent_folder(target.folder->path()), "summary.json");
-  }
-  void saw(const JobStatus& status) { last_ = status; }
-  // Jobs that come to their end leave a summary, as the last thing they do.
-  Status status() const {
-    if (last_.state == "failed")
-      return error(Code::kUnavailable, "the job failed: {}", last_.error);
-    struct stat found {};
-    if (summary_.empty()) return Status::ok();
-    if (::stat(summary_.c_str(), &found) != 0 || found.st_mtim.tv_sec < begin_)
-      return error(
-          Code::kUnavailable,
-          "the job has not come to its end: it failed or was killed; flux logs tells more");
-    const auto read = read_summary(summary_);
-    if (read.is_ok() && !read.value().exact())
-      return error(Code::kUnavailable, "the job lost {} examples and counted {} twice",
-                   read.value().lost, read.value().doubled);
-    return read.status();
-  }
-
- private:
-  const time_t begin_ = ::time(nullptr);
-  std::string summary_;  // empty: it cannot be seen from here
-  JobStatus last_;
-};
+// Of a job that runs no more: how it ended. `last`: what its coordinator said last.
+Status ending_of(const JobTarget& target, const JobStatus& last) {
+  const auto end = last_end(target);
+  if (end) return end_status(output_of(target), *end);
+  if (last.state == "failed") return error(Code::kUnavailable, "the job failed: {}", last.error);
+  if (!target.folder) return Status::ok();  // it cannot be seen from here
+  return error(Code::kUnavailable,
+               "the job has not come to its end: it failed or was killed; flux logs tells more");
+}
 
 // One that has just started does not know yet whether it takes over.
 bool too_early(const Result<JobStatus>& status) {
@@ -88,23 +65,38 @@ void show_status(const JobStatus& status, const StatusArguments& arguments, bool
   std::fflush(stdout);
 }
 
+// Of a job without a coordinator that could be asked: what is known from its folder. Nothing: as if
+// it were there.
+std::optional<Status> status_without_coordinator(const JobTarget& target) {
+  if (seems_to_run(target)) return std::nullopt;
+  if (const std::string pid = embedded_process(target); !pid.empty()) {
+    fmt::print("{} runs in one process (pid {}); only a cluster says more (flux run --servers 1)\n",
+               target.named, pid);
+    return Status::ok();
+  }
+  const auto end = last_end(target);
+  if (!end) return std::nullopt;
+  fmt::print("{}", end_text(target.named, output_of(target), *end));
+  return end_status(output_of(target), *end);
+}
+
 Status status_of(const StatusArguments& arguments) {
-  FLUX_ASSIGN_OR_RETURN(const JobTarget target, find_target(arguments.target, true));
+  FLUX_ASSIGN_OR_RETURN(const JobTarget target, find_target(arguments.target, false));
+  if (target.folder && !arguments.json)
+    if (const auto known = status_without_coordinator(target)) return *known;
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
   const std::atomic<bool>* stop = arguments.watch ? install_stop_signal() : nullptr;
-  Ending ending(target);
   FLUX_ASSIGN_OR_RETURN(JobStatus status, ask_patiently(arguments.target, stop));
   for (;;) {
     show_status(status, arguments, terminal);
     if (!arguments.watch) return Status::ok();
-    ending.saw(status);
     ::poll(nullptr, 0, kWatchMs);
     if (stop->load()) return Status::ok();
     auto next = ask_patiently(arguments.target, stop);
     if (stop->load()) return Status::ok();
     if (!next.is_ok()) {  // seen before, so this is its end, not a mistake of the person
       fmt::print("the job has ended: {}\n", next.status().message());
-      return ending.status();
+      return ending_of(target, status);
     }
     status = std::move(next).value();
   }
@@ -181,13 +173,12 @@ Status logs_of(const LogsArguments& arguments) {
   view.show();
   if (!arguments.follow) return Status::ok();
   const std::atomic<bool>* stop = install_stop_signal();
-  const Ending ending(target);
-  for (bool ran = false; !stop->load(); ran = true) {
+  while (!stop->load()) {
     // The record is another one after each new coordinator, and gone after the job.
     const auto now = find_target(arguments.target, false);
     const bool running = seems_to_run(target) || (now.is_ok() && seems_to_run(now.value()));
     view.show();
-    if (!running) return ran ? ending.status() : Status::ok();
+    if (!running) return ending_of(target, JobStatus());
     ::poll(nullptr, 0, kPollMs);
   }
   return Status::ok();
@@ -199,23 +190,24 @@ Status stop_job(const StopArguments& arguments) {
   FLUX_RETURN_IF_ERROR(http_post_json(target.http, "/stop", "{}").status());
   fmt::print("asked the coordinator of {} to stop\n", target.named);
   const TimeNs deadline = steady_now_ns() + static_cast<TimeNs>(arguments.deadline_s) * kSecond;
-  std::string state;
+  JobStatus last;
+  last.state.clear();
   for (;;) {
-    const auto status = ask_status(target);
-    if (status.is_ok() && status.value().state != state) {
-      state = status.value().state;
-      fmt::print("{}\n", state);
+    auto status = ask_status(target);
+    if (status.is_ok() && status.value().state != last.state) {
+      fmt::print("{}\n", status.value().state);
       std::fflush(stdout);
     }
+    if (status.is_ok()) last = status.value();
     const bool gone = target.record ? !seems_to_run(target) : !status.is_ok();
     if (gone) break;
     if (steady_now_ns() > deadline)
       return error(Code::kUnavailable, "{} still runs after {} s (state: {}); see flux logs {}",
-                   target.named, arguments.deadline_s, state, target.named);
+                   target.named, arguments.deadline_s, last.state, target.named);
     ::poll(nullptr, 0, kPollMs);
   }
   fmt::print("{} has ended\n", target.named);
-  return Status::ok();
+  return ending_of(target, last);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "flux/main/commands.h"
 
@@ -24,7 +25,8 @@ struct Arguments {
   std::string inspect_path, model;
   bool verify = false;
   GraphArguments graph;
-  std::string shell, man_of;
+  std::string shell;
+  std::vector<std::string> man_of;  // words
   GenArguments gen;
   DataArguments data;
   CorpusArguments corpus;

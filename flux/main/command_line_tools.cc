@@ -42,7 +42,8 @@ void add_watchers(CLI::App* app, Arguments* a, int* exit_code) {
 
   CLI::App* stop = app->add_subcommand("stop", "end a cluster's job with a checkpoint");
   add_target(stop, &a->stop.target);
-  stop->add_option("--deadline", a->stop.deadline_s, "seconds to wait for its end");
+  stop->add_option("--deadline", a->stop.deadline_s,
+                   fmt::format("seconds to wait for its end (default: {})", a->stop.deadline_s));
   stop->callback([=] { *exit_code = stop_command(a->stop); });
 }
 
@@ -92,15 +93,18 @@ void add_drill(CLI::App* app, Arguments* a, int* exit_code) {
       app->add_subcommand("drill", "kill, pause and cut a job; count what came of it");
   add_target(drill, &to->target);
   add_drill_faults(drill, to);
-  drill->add_option("--every", to->every, "time from one fault to the next (30s, 500ms, 2m)");
+  const auto time = [&](const char* flag, std::string* value, const char* help) {
+    drill->add_option(flag, *value, fmt::format("{} (default: {})", help, *value));
+  };
+  time("--every", &to->every, "time from one fault to the next: 30s, 500ms, 2m");
   drill->add_option("--for", to->for_text, "no fault after this time");
   drill->add_option("--times", to->times, "so many faults")->check(CLI::Range(1, 1'000'000));
   drill->add_option("--jitter", to->jitter, "moments move by up to this share of --every")
       ->check(CLI::Range(0.0, 0.5));
   drill->add_option("--seed", to->seed, "the same seed, the same plan");
-  drill->add_option("--pause-for", to->pause_for, "length of a pause");
-  drill->add_option("--partition-for", to->partition_for, "length of a partition");
-  drill->add_option("--at-wait", to->at_wait, "how long a kill point stays armed");
+  time("--pause-for", &to->pause_for, "length of a pause");
+  time("--partition-for", &to->partition_for, "length of a partition");
+  time("--at-wait", &to->at_wait, "how long a kill point stays armed");
   drill->add_option("--at-pass", to->pass_max, "die at a pass of the point up to this one");
   drill->add_option("--out", to->out, "folder for drill.json and timeline.svg");
   drill->add_option("--baseline", to->baseline, "summary.json of an undisturbed run");
@@ -185,7 +189,8 @@ void add_data_tools(CLI::App* data, Arguments* a, int* exit_code) {
   CLI::App* convert = add_data_tool(data, "convert", "write the data in another format", a);
   convert->add_option("--to", a->data.to,
                       "blocks (fast to read), parquet, " + join(text_writer_names(), ", "));
-  convert->add_option("--out", a->data.out, "file to write")->required();
+  convert->add_option("--out", a->data.out, "file to write; -: standard output (lines only)")
+      ->required();
   convert->callback([=] { *exit_code = data_convert_command(a->data); });
 }
 
@@ -273,9 +278,10 @@ void add_manual(CLI::App* app, Arguments* a, int* exit_code) {
       [=] { *exit_code = print_text(completion_script(a->shell, command_table(*app))); });
 
   CLI::App* man = app->add_subcommand("man", "print a man page (flux man run | man -l -)");
-  man->add_option("command", a->man_of, "its name, quoted if it has several words");
-  man->callback(
-      [=] { *exit_code = print_text(man_page(a->man_of, kVersion, command_table(*app))); });
+  man->add_option("command", a->man_of, "its name, of one word or several: data convert");
+  man->callback([=] {
+    *exit_code = print_text(man_page(join(a->man_of, " "), kVersion, command_table(*app)));
+  });
 }
 
 }  // namespace

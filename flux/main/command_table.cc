@@ -5,13 +5,27 @@
 namespace flux {
 namespace {
 
+// The parser's "INT:INT in [0 - 1024]" and "TEXT:FILE": what a value is, and what is allowed.
+void split_type(const std::string& type, CommandFlag* flag) {
+  const size_t colon = type.find(':');
+  const std::string check = colon == std::string::npos ? "" : type.substr(colon + 1);
+  const size_t open = check.find(" in ["), close = check.rfind(']');
+  flag->value = type.substr(0, colon);
+  if (open == std::string::npos || close == std::string::npos) {
+    if (!check.empty()) flag->value = check;
+  } else {
+    flag->allowed = check.substr(open + 5, close - open - 5);
+    if (const size_t dash = flag->allowed.find(" - "); dash != std::string::npos)
+      flag->allowed.replace(dash, 3, " to ");
+  }
+  if (flag->value.empty()) flag->value = "VALUE";
+}
+
 CommandFlag flag_of(const CLI::Option& option) {
   CommandFlag flag;
   flag.positional = option.get_positional();
   flag.name = flag.positional ? option.get_single_name() : "--" + option.get_lnames().front();
-  // A switch takes no value.
-  if (option.get_type_size() != 0)
-    flag.value = option.get_type_name().empty() ? "VALUE" : option.get_type_name();
+  if (option.get_expected_max() != 0) split_type(option.get_type_name(), &flag);
   flag.sentence = option.get_description();
   flag.required = option.get_required();
   flag.repeated = option.get_items_expected_max() > 1;

@@ -19,7 +19,8 @@ struct CommandFlag {
   std::string sentence;
   bool positional = false;
   bool required = false;
-  bool repeated = false;  // may be given several times
+  bool repeated = false;     // may be given several times
+  std::string allowed = "";  // of numbers: "0 to 1024"; empty: all
 };
 
 struct CommandEntry {

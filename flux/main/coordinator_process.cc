@@ -23,6 +23,7 @@
 #include "flux/main/cluster_folder.h"
 #include "flux/main/commands.h"
 #include "flux/main/job_console.h"
+#include "flux/main/job_end.h"
 #include "flux/main/job_roles.h"
 #include "flux/main/memory_watch.h"
 #include "flux/main/output_lock.h"
@@ -106,6 +107,14 @@ class CoordinatorProcess {
   }
 
   Result<Summary> run() {
+    Result<Summary> result = lead();
+    if (!lock_) return result;  // another process has the folder
+    const Status left = leave_end(role_.job.output, end_of(result, arguments_.resume_command));
+    return result.is_ok() && !left.is_ok() ? Result<Summary>(left) : std::move(result);
+  }
+
+ private:
+  Result<Summary> lead() {
     FLUX_RETURN_IF_ERROR(open_job());
     FLUX_ASSIGN_OR_RETURN(security_, security_options(arguments_.security));
     FLUX_RETURN_IF_ERROR(make_master());
@@ -118,7 +127,6 @@ class CoordinatorProcess {
     return events_->console()->result();
   }
 
- private:
   Status open_job() {
     FLUX_ASSIGN_OR_RETURN(spec_, read_spec(arguments_.job.job, arguments_.job.sets));
     FLUX_ASSIGN_OR_RETURN(Job job, parse_spec(spec_));
@@ -132,6 +140,7 @@ class CoordinatorProcess {
     FLUX_ASSIGN_OR_RETURN(role_, open_role_job(std::move(job)));
     if (!arguments_.etcd.empty()) FLUX_RETURN_IF_ERROR(win_election());
     FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(role_.job.output));
+    FLUX_RETURN_IF_ERROR(forget_end(role_.job.output));
     FLUX_RETURN_IF_ERROR(check_data());
     folder_.emplace(role_.job.output);
     return log_.open(arguments_.log.empty() ? folder_->log_of("coordinator") : arguments_.log);

@@ -31,6 +31,10 @@ Result<DataSource> find_source(const DataArguments& arguments) {
       for (const PassSpec& pass : job.passes)
         patterns.insert(patterns.end(), pass.train.begin(), pass.train.end());
   }
+  if (std::find(patterns.begin(), patterns.end(), "-") != patterns.end())
+    return invalid(
+        "-: standard input is not read, as data is looked at more than once and in many places; "
+        "write it to a file first (a file of this name is ./-)");
   if (patterns.empty()) return invalid("name the files, or a job that does: --job JOB");
   FLUX_ASSIGN_OR_RETURN(out.files, expand_globs(patterns));
   if (arguments.job.empty()) {

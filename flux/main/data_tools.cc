@@ -9,7 +9,6 @@
 #include "flux/data/blocks/writer.h"
 #include "flux/data/line_error.h"
 #include "flux/data/parquet/writer.h"
-#include "flux/data/piecewise_file.h"
 #include "flux/data/sources/packing.h"
 #include "flux/data/text/writers.h"
 #include "flux/data/tools/data_stats.h"
@@ -18,6 +17,7 @@
 #include "flux/main/commands.h"
 #include "flux/main/data_source.h"
 #include "flux/main/not_an_input.h"
+#include "flux/main/text_out.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -78,30 +78,24 @@ Status to_parquet(const WholeData& data, const std::string& path, uint64_t* byte
 Status to_text(const WholeData& data, const TextWriter& writer, const WrittenSchema& schema,
                const std::string& path, uint64_t* bytes) {
   FLUX_RETURN_IF_ERROR(writer.can_hold(schema));
-  FLUX_ASSIGN_OR_RETURN(const auto file, PiecewiseFile::create(path));
-  PiecePacker packer(file->packing());
+  FLUX_ASSIGN_OR_RETURN(const auto out, TextOut::create(path));
   std::string text;
-  const auto flush = [&]() -> Status {
-    FLUX_ASSIGN_OR_RETURN(const PiecePacker::Piece piece, packer.pack(text));
-    *bytes += piece.bytes.size();
-    const Status status = file->append(piece);  // a plain piece is the text itself
-    text.clear();
-    return status;
-  };
-  if (writer.head != nullptr) text = writer.head(schema) + "\n";
+  if (writer.head != nullptr) FLUX_RETURN_IF_ERROR(out->write(writer.head(schema) + "\n"));
   const WholeData::NamedSink sink = [&](const Batch& batch, const auto& names) -> Status {
+    text.clear();
     for (uint32_t i = 0; i < batch.size; ++i) {
       const std::string_view name = names.empty() ? std::string_view() : names[i];
       FLUX_RETURN_IF_ERROR(writer.append(schema, batch, i, name, &text));
       text += '\n';
     }
-    return flush();
+    return out->write(text);
   };
   FLUX_RETURN_IF_ERROR(writer.names == TextWriter::kNoNames
                            ? data.read([&](const Batch& batch) { return sink(batch, {}); })
                            : data.read_named(sink));
-  if (!text.empty()) FLUX_RETURN_IF_ERROR(flush());
-  return file->commit();
+  FLUX_RETURN_IF_ERROR(out->finish());
+  *bytes = out->bytes();
+  return Status::ok();
 }
 
 // What was converted must be readable by a job, which has its own idea of names.
@@ -119,7 +113,14 @@ Status check_job_names(const RecordSchema& schema) {
   return Status::ok();
 }
 
+constexpr const char* kStandardOutput = "-";
+
 Status check_out(const std::string& out, const std::string& to) {
+  if (out == kStandardOutput && find_text_writer(to) == nullptr)
+    return invalid(
+        "--out -: {} cannot be written to standard output, only lines can ({}); name a "
+        "file",
+        to, join(text_writer_names(), ", "));
   const Packing packing = packing_by_name(out);
   if (packing == Packing::kPlain || find_text_writer(to) != nullptr) return Status::ok();
   return invalid(
@@ -161,8 +162,11 @@ Status convert(const DataArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const Source source, find_source(arguments));
   FLUX_RETURN_IF_ERROR(check_job_names(schema_of(source.options)));
   tell_of_keys(arguments, source);
-  FLUX_RETURN_IF_ERROR(not_an_input(arguments.out, source.files));
-  FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));
+  const bool to_screen = arguments.out == kStandardOutput;
+  if (!to_screen) {
+    FLUX_RETURN_IF_ERROR(not_an_input(arguments.out, source.files));
+    FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));
+  }
   const auto begin = std::chrono::steady_clock::now();
   FLUX_ASSIGN_OR_RETURN(const WholeData data,
                         WholeData::open(source.files, source.options, source.threads));
@@ -176,11 +180,13 @@ Status convert(const DataArguments& arguments) {
   FLUX_RETURN_IF_ERROR(writer == nullptr ? write(data, arguments.out, &bytes)
                                          : to_text(data, *writer, schema, arguments.out, &bytes));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  fmt::print(stderr, "{}: {} records, {}, in {:.1f} s\n", arguments.out,
-             with_commas(data.records()), human_bytes(bytes), took.count());
-  fmt::print("{}", written_data_section(schema, arguments.to, arguments.out));
+  fmt::print(stderr, "{}: {} records, {}, in {:.1f} s\n",
+             to_screen ? "standard output" : arguments.out, with_commas(data.records()),
+             human_bytes(bytes), took.count());
+  std::FILE* const told = to_screen ? stderr : stdout;  // how a job reads it
+  fmt::print(told, "{}", written_data_section(schema, arguments.to, arguments.out));
   if (source.options.dense_transform != DataOptions().dense_transform)
-    fmt::print("  dense_transform: {}\n", source.options.dense_transform);
+    fmt::print(told, "  dense_transform: {}\n", source.options.dense_transform);
   return Status::ok();
 }
 

@@ -156,6 +156,10 @@ Result<FaultSpec> parse_partition(const std::string& text) {
     if (!role.is_ok()) return role.status().with_context("--partition " + text);
     spec.who.push_back(std::move(role).value());
   }
+  const bool one = spec.who[0].index || spec.who[0].role == "coordinator";
+  if (one && spec.who[0].text() == spec.who[1].text())
+    return invalid("--partition {}: {} cannot be cut off from itself; name two ends", text,
+                   spec.who[0].text());
   return spec;
 }
 

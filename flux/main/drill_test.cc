@@ -129,6 +129,12 @@ TEST(DrillPlan, WordsAndBack) {
   EXPECT_TRUE(parse_kill("coordinator~log").value().lose_log);
   EXPECT_EQ(parse_partition("worker:0-server:1").value().text(), "partition worker:0-server:1");
   EXPECT_FALSE(parse_partition("worker>server").value().both_ways);
+  EXPECT_TRUE(parse_partition("worker:0-worker:1").is_ok());
+  EXPECT_TRUE(parse_partition("worker-worker").is_ok()) << "two of them";
+  for (const char* text : {"worker:0-worker:0", "server:1>server:1", "coordinator-coordinator"})
+    EXPECT_NE(parse_partition(text).status().message().find("cut off from itself"),
+              std::string::npos)
+        << text;
   EXPECT_EQ(parse_scale("servers=2,4,3").value().sizes, (std::vector<uint32_t>{2, 4, 3}));
   EXPECT_EQ(parse_at("all").value().points.size(), kill_point_names().size());
   EXPECT_EQ(parse_duration("200ms").value(), 200 * kMillisecond);

@@ -97,12 +97,6 @@ int run_main(int argc, char** argv) {
   CLI::App app{"flux trains very large sparse models and does not stop.", "flux"};
   app.set_version_flag("--version", std::string("flux ") + kVersion);
   app.require_subcommand(1);
-  app.footer(
-      "Examples:\n"
-      "  flux data gen criteo --examples 100000 --out data/train.tsv\n"
-      "  flux run examples/ctr_dnn/job.yaml --set data.train=data/train.tsv\n"
-      "  flux run examples/ctr_dnn/job.yaml --servers 2 --workers 3\n"
-      "Running a job again goes on where it stopped.");
   int exit_code = 0;
   Arguments arguments;
   arguments.run.resume_command = resume_command(argc, argv);
@@ -111,6 +105,12 @@ int run_main(int argc, char** argv) {
   add_role_commands(&app, &arguments, &exit_code);
   add_running_commands(&app, &arguments, &exit_code);
   add_tool_commands(&app, &arguments, &exit_code);
+  app.footer(  // after the commands, which would take it for theirs
+      "Examples:\n"
+      "  flux data gen criteo --examples 100000 --out data/train.tsv\n"
+      "  flux run examples/ctr_dnn/job.yaml --set data.train=data/train.tsv\n"
+      "  flux run examples/ctr_dnn/job.yaml --servers 2 --workers 3\n"
+      "Running a job again goes on where it stopped.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {

@@ -2,11 +2,13 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include <unistd.h>
 
 #include "flux/coordinator/status_json.h"
 #include "flux/main/job_roles.h"
+#include "flux/main/output_lock.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -28,9 +30,18 @@ bool process_exists(int64_t pid) {
 }
 
 Status not_running(const JobTarget& target, const std::string& why) {
-  const std::string command = target.record && !target.record->command.empty()
-                                  ? target.record->command
-                                  : "flux run JOB --servers 1 --workers 1";
+  if (const std::string pid = embedded_process(target); !pid.empty())
+    return invalid(
+        "{} runs in one process (pid {}), which answers nobody: only clusters do (flux run "
+        "--servers 1 --workers 1); kill -INT {} stops it with a checkpoint",
+        target.named, pid, pid);
+  std::string command = target.record ? target.record->command : "";
+  if (const auto end = last_end(target)) {
+    if (command.empty()) command = end->command;
+    return invalid("{} does not run: it {}\nto start it, or to go on with it: {}", target.named,
+                   end_phrase(*end), command);
+  }
+  if (command.empty()) command = "flux run JOB --servers 1 --workers 1";
   return invalid("{} does not run: {}\nto start it, or to go on with it: {}", target.named, why,
                  command);
 }
@@ -45,6 +56,22 @@ Result<std::string> output_of(const TargetArguments& arguments) {
 }
 
 }  // namespace
+
+std::string output_of(const JobTarget& target) {
+  return target.folder ? parent_folder(target.folder->path()) : "";
+}
+
+std::string embedded_process(const JobTarget& target) {
+  if (!target.folder || target.record) return "";
+  const bool cluster = !OutputLock::holder(target.folder->path()).empty();  // its supervisor
+  return cluster ? "" : OutputLock::holder(output_of(target));
+}
+
+std::optional<JobEnd> last_end(const JobTarget& target) {
+  if (!target.folder) return std::nullopt;
+  auto end = read_end(output_of(target));
+  return end.is_ok() ? std::optional<JobEnd>(std::move(end).value()) : std::nullopt;
+}
 
 Result<JobTarget> find_target(const TargetArguments& arguments, bool must_run) {
   JobTarget target;

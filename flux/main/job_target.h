@@ -12,6 +12,7 @@
 #include "flux/coordinator/job_status.h"
 #include "flux/main/cluster_folder.h"
 #include "flux/main/commands.h"
+#include "flux/main/job_end.h"
 
 namespace flux {
 
@@ -26,6 +27,12 @@ struct JobTarget {
 Result<JobTarget> find_target(const TargetArguments& arguments, bool must_run);
 // Asks the coordinator. kInvalid if it is gone, kUnavailable if it does not answer.
 Result<JobStatus> ask_status(const JobTarget& target);
+// Where the job writes; empty: only its address is known.
+std::string output_of(const JobTarget& target);
+// The process of a job that runs without a cluster, as text; empty: none is seen from here.
+std::string embedded_process(const JobTarget& target);
+// How its last run ended; nothing: it runs, was killed, or has never run.
+std::optional<JobEnd> last_end(const JobTarget& target);
 // Its process (and its supervisor's) runs on this host, as far as can be seen from here.
 bool seems_to_run(const JobTarget& target);
 

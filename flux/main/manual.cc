@@ -55,17 +55,22 @@ std::string option(const CommandFlag& flag) {
                                      : "\\fB" + roff(flag.name) + "\\fR";
   if (!flag.positional && !flag.value.empty()) head += " \\fI" + roff(flag.value) + "\\fR";
   std::string note;
+  if (!flag.allowed.empty()) note += " From " + flag.allowed + ".";
   if (flag.required && !flag.positional) note += " Required.";
   if (flag.repeated) note += " May be given several times.";
   return fmt::format(".TP\n{}\n{}.{}\n", head, roff(flag.sentence), note);
 }
 
-std::string commands(std::span<const CommandEntry> table) {
+// Those below `above`, at any depth, that do something themselves.
+std::string commands(const CommandEntry& above, std::span<const CommandEntry> table) {
   std::string out = ".SH COMMANDS\n";
-  for (const CommandEntry& entry : table)
-    if (!entry.path.empty() && entry.below.empty())
+  for (const CommandEntry& entry : table) {
+    const bool below = entry.path.size() > above.path.size() &&
+                       std::equal(above.path.begin(), above.path.end(), entry.path.begin());
+    if (below && entry.below.empty())
       out +=
           fmt::format(".TP\n\\fB{}\\fR\n{}.\n", roff(join(entry.path, " ")), roff(entry.sentence));
+  }
   return out;
 }
 
@@ -83,7 +88,7 @@ Result<std::string> man_page(const std::string& command, const std::string& vers
   std::string out = fmt::format(".TH {} 1 \"\" \"flux {}\" \"flux\"\n", upper(name), version);
   out += fmt::format(".SH NAME\n{} \\- {}\n.SH SYNOPSIS\n{}", roff(name), roff(entry.sentence),
                      synopsis(entry));
-  if (entry.path.empty()) out += commands(table);
+  if (!entry.below.empty()) out += commands(entry, table);
   out += ".SH OPTIONS\n";
   for (const CommandFlag& flag : entry.flags) out += option(flag);
   out +=

@@ -10,7 +10,7 @@
 
 namespace flux {
 
-// `command`: "run", "data gen criteo"; empty: flux itself, with the list of all commands.
+// `command`: "run", "data gen criteo"; empty: flux itself. One with commands below lists them.
 Result<std::string> man_page(const std::string& command, const std::string& version,
                              std::span<const CommandEntry> table);
 

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@ namespace {
 
 constexpr const char* kFile = ".lock";
 constexpr const char* kDrillFile = ".drill.lock";
+constexpr int kTries = 5;  // whoever looks at the holder has it for a moment
+constexpr int kTryMs = 5;
 
 std::string text_of(int fd) {
   char text[32] = {};
@@ -27,7 +30,12 @@ Result<int> lock_file(const std::string& output, const char* name, std::string* 
   const std::string path = join_path(output, name);
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return errno_status("cannot create " + path, errno);
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  bool locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  for (int i = 1; i < kTries && !locked; ++i) {
+    ::poll(nullptr, 0, kTryMs);
+    locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  }
+  if (!locked) {
     *other = text_of(fd);
     ::close(fd);
     return -1;
@@ -66,7 +74,7 @@ Result<std::unique_ptr<OutputLock>> OutputLock::take_for_drill(const std::string
 std::string OutputLock::holder(const std::string& output) {
   const int fd = ::open(join_path(output, kFile).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return "";
-  const bool free = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  const bool free = ::flock(fd, LOCK_SH | LOCK_NB) == 0;  // shared: others may look, too
   std::string who = free ? "" : text_of(fd);
   ::close(fd);
   return who;

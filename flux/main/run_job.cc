@@ -10,6 +10,7 @@
 #include "flux/client/posted_job.h"
 #include "flux/coordinator/job_master.h"
 #include "flux/main/job_console.h"
+#include "flux/main/job_end.h"
 #include "flux/main/job_roles.h"
 #include "flux/main/output_lock.h"
 #include "flux/main/worker_setup.h"
@@ -29,8 +30,17 @@ class EmbeddedRun {
       : options_(options), role_(std::move(role)), jobs_(factory()) {}
 
   Result<Summary> run() {
+    const std::string& output = role_.job.output;
+    FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(output));
+    FLUX_RETURN_IF_ERROR(forget_end(output));
+    Result<Summary> result = run_locked();
+    const Status left = leave_end(output, end_of(result, options_.resume_command));
+    return result.is_ok() && !left.is_ok() ? Result<Summary>(left) : std::move(result);
+  }
+
+ private:
+  Result<Summary> run_locked() {
     const Job& job = role_.job;
-    FLUX_ASSIGN_OR_RETURN(lock_, OutputLock::take(job.output));
     FLUX_RETURN_IF_ERROR(remove_leftovers());
     FLUX_ASSIGN_OR_RETURN(precision_, choose_precision(job.precision));
     threads_ = worker_threads(job, -1);
@@ -50,11 +60,10 @@ class EmbeddedRun {
     return console_->result();
   }
 
- private:
   // Of a run that was killed. Only names that we write: the folder may hold a person's files.
   Status remove_leftovers() const {
     const std::string& output = role_.job.output;
-    for (const char* name : {"curve.tsv", "curve.svg", "summary.json", "report.html"})
+    for (const char* name : {"curve.tsv", "curve.svg", "summary.json", "end.json", "report.html"})
       FLUX_RETURN_IF_ERROR(remove_all(join_path(output, name) + std::string(kTemporarySuffix)));
     const std::string cuts = join_path(output, "geometry");
     FLUX_ASSIGN_OR_RETURN(const auto names, read_folder(cuts));

@@ -12,6 +12,7 @@
 #include "flux/base/executor.h"
 #include "flux/main/cluster_folder.h"
 #include "flux/main/event_lines.h"
+#include "flux/main/job_end.h"
 #include "flux/main/job_roles.h"
 #include "flux/main/memory_watch.h"
 #include "flux/main/output_lock.h"
@@ -53,17 +54,26 @@ class Supervisor {
 
   Result<int> run() {
     FLUX_RETURN_IF_ERROR(prepare());
+    auto code = keep_running();
+    // The coordinator was asked to stop, or died: it does not know that this was no person's wish.
+    if (!code.is_ok())
+      (void)leave_end(job_.output,
+                      {"failed", code.status().message(), "", options_.run.resume_command});
+    folder_.remove_record();
+    return code;
+  }
+
+ private:
+  Result<int> keep_running() {
     FLUX_RETURN_IF_ERROR(start_coordinator());
     FLUX_RETURN_IF_ERROR(wait_until_it_listens());
     if (!over_) FLUX_RETURN_IF_ERROR(start_others());
     while (!over_) tick();
     let_others_leave();
-    folder_.remove_record();
     if (!failure_.is_ok()) return failure_;
     return code_;
   }
 
- private:
   Status prepare() {
     program_ = options_.program;
     if (program_.empty()) {

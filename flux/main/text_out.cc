@@ -30,8 +30,10 @@ Status TextOut::flush() {
     if (std::fwrite(waiting_.data(), 1, waiting_.size(), stdout) != waiting_.size() ||
         std::fflush(stdout) != 0)
       return errno_status("cannot write to standard output", errno);
+    bytes_ += waiting_.size();
   } else if (!waiting_.empty()) {
     FLUX_ASSIGN_OR_RETURN(const PiecePacker::Piece piece, packer_.pack(waiting_));
+    bytes_ += piece.bytes.size();
     FLUX_RETURN_IF_ERROR(file_->append(piece));  // a plain piece is the text itself
   }
   waiting_.clear();

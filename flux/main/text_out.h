@@ -5,6 +5,7 @@
 // Threads: one. Ownership: what is not finished is removed. Failure: Status with the path.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ class TextOut {
   TextOut& operator=(const TextOut&) = delete;
 
   bool to_screen() const { return file_ == nullptr; }
+  uint64_t bytes() const { return bytes_; }  // written so far, packed
   Status write(std::string_view text);
   Status finish();  // nothing may be written after it
 
@@ -31,6 +33,7 @@ class TextOut {
   std::unique_ptr<PiecewiseFile> file_;  // null: standard output
   PiecePacker packer_;
   std::string waiting_;  // of a piece
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace flux

@@ -211,10 +211,36 @@ class Before(Case):
         for command in ("run", "data gen criteo", "completion"):
             self.assertIn(f"\\fB{command}\\fR", top)
         self.assertIn("no command 'rum', did you mean", self.flux("man", "rum", code=2).err)
+        self.assertIn("\\fB\\-\\-fresh\\fR\n", page, "a switch takes no value")
+        self.assertIn("\\fB\\-\\-help\\fR\n", page)
+        self.assertIn("\\fB\\-\\-threads\\fR \\fIINT\\fR\n", page)
+        self.assertIn(" From 0 to 1024.\n", page)
+        self.assertIn("\\fB\\-\\-hosts\\fR \\fIFILE\\fR\n", page)
+        self.assertEqual(self.flux("man", "data", "convert").out,
+                         self.flux("man", "data convert").out)
+        group = self.flux("man", "data").out
+        self.assertIn("\\fBdata convert\\fR", group)
+        self.assertNotIn("\\fBrun\\fR", group)
         if shutil.which("groff"):
             done = subprocess.run(["groff", "-man", "-ww", "-Tascii"], input=page, text=True,
                                   capture_output=True, check=True)
             self.assertEqual(done.stderr, "")
+
+    def test_fish_knows_switches(self) -> None:
+        script = self.flux("completion", "fish").out
+        run = "complete -c flux -n '__fish_seen_subcommand_from run'"
+        self.assertIn(f"{run} -l fresh -d ", script)
+        self.assertIn(f"{run} -l help -d ", script)
+        self.assertIn(f"{run} -l threads -r -d ", script)
+
+    def test_help_shows_defaults_and_no_examples_of_others(self) -> None:
+        self.assertIn("flux run examples/ctr_dnn/job.yaml", self.flux("--help").out)
+        drill = " ".join(self.flux("drill", "--help").out.split())
+        self.assertNotIn("examples/ctr_dnn", drill)
+        for words in ("500ms, 2m (default: 30s)", "length of a pause (default: 30s)",
+                      "length of a partition (default: 5s)", "stays armed (default: 15s)"):
+            self.assertIn(words, drill)
+        self.assertIn("(default: 300)", self.flux("stop", "--help").out)
 
 
 if __name__ == "__main__":

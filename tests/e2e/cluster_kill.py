@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 import unittest
 
 from _cluster import ClusterCase
@@ -68,6 +69,7 @@ class Kill(ClusterCase):
         os.kill(pids["coordinator"], signal.SIGSTOP)  # so that it cannot end before the second
         running.signal(signal.SIGINT)
         self.assertIsNotNone(running.wait_line("again to stop at once"))
+        time.sleep(0.6)  # sooner, two signals are one wish
         running.signal(signal.SIGINT)
         self.assertEqual(running.finish().code, 130)
         self.assert_gone(pids)

@@ -108,8 +108,46 @@ class Run(ClusterCase):
         self.assertEqual(end.code, 130, end.text)
         self.assertIn("lost 0 · doubled 0", end.text)
         self.assert_gone(pids)
-        for command in (["status", "out"], ["stop", "out"]):
-            self.assert_refused(self.flux(*command, code=None), "does not run", "flux run")
+        for command in (["status", "out", "--json"], ["stop", "out"]):
+            self.assert_refused(self.flux(*command, code=None), "does not run: it was stopped",
+                                "flux run")
+        for watch in ([], ["--watch"]):
+            told = self.flux("status", "out", *watch).out
+            for word in ("out was stopped\n", "lost 0 · doubled 0", "to go on", " run "):
+                self.assertIn(word, told)
+
+    def test_complete(self) -> None:
+        self.flux(*self.cluster(epochs=2, data__test="train.tsv"))
+        for command in (["status", "out"], ["status", "out", "--watch"]):
+            told = self.flux(*command).out
+            for word in ("out is complete\n", "3,000/3,000 applied once", "test AUC "):
+                self.assertIn(word, told)
+        self.flux("logs", "out", "--follow")
+
+    def test_failed(self) -> None:
+        """A job that cannot save its last checkpoint: whoever asks is told, with the reason."""
+        running = self.start_training(*self.cluster(epochs=5000))
+        saved = self.folder / "out/checkpoints"
+        if saved.exists():
+            saved.rename(self.folder / "out/aside")
+        saved.write_text("in the way")
+        done = self.flux("stop", "out", code=1)
+        self.assertRegex(done.err, "the job failed: .*out/checkpoints")
+        self.assertNotEqual(running.finish().code, 130)
+        for command in (["status", "out"], ["status", "out", "--watch"],
+                        ["logs", "out", "--follow"]):
+            self.assertRegex(self.flux(*command, code=1).err, "the job failed: .*out/checkpoints")
+        self.assertRegex(self.flux("status", "out", code=1).out, "(?m)^to go on .* run ")
+        self.assertIn("coordinator: the job failed", self.flux("logs", "out").out)
+
+    def test_one_process(self) -> None:
+        running = self.start_training("run", *self.job(epochs=60000))
+        who = f"out runs in one process (pid {running.process.pid})"
+        self.assertIn(who, self.flux("status", "out").out)
+        self.assert_refused(self.flux("stop", "out", code=None), who, "kill -INT")
+        running.signal(signal.SIGINT)
+        self.assertEqual(running.finish().code, 130)
+        self.assertIn("out was stopped", self.flux("status", "out").out)
 
     def test_two_runs_of_one_folder(self) -> None:
         running = self.start_training(*self.cluster(epochs=5000))

@@ -38,6 +38,28 @@ class DataHead(Case):
                 self.assertGreater(len(shown), 100, "what comes before it is shown")
                 self.assertEqual(shown, LINES[:len(shown)])
 
+    def test_a_block_file_that_is_damaged_further_behind(self) -> None:
+        (self.folder / "a.txt").write_text("".join(LINES))
+        self.flux("data", "convert", "a.txt", "--out", "a.blocks")
+        first = self.head("a.blocks", "-n", "600")
+        data = bytearray((self.folder / "a.blocks").read_bytes())
+        data[len(data) // 2] ^= 0xff
+        (self.folder / "a.blocks").write_bytes(data)
+        self.assertEqual(self.head("a.blocks", "-n", "1"), first[:1])
+        self.assertEqual(self.head("a.blocks", "-n", "600"), first)
+        done = self.flux("data", "head", "a.blocks", "-n", "20000", code=None)
+        self.assert_refused(done, "a.blocks: the chunk at byte", "is damaged")
+        shown = done.out.splitlines(keepends=True)
+        self.assertGreater(len(shown), 5000, "what comes before it is shown")
+        self.assertEqual(shown[:600], first)
+
+    def test_standard_input_is_refused(self) -> None:
+        (self.folder / "-").write_text("".join(LINES))
+        for command in ("head", "stats", "validate"):
+            self.assert_refused(self.flux("data", command, "-", code=None),
+                                "standard input is not read", "./-")
+        self.assertEqual(self.head("./-", "-n", "1"), LINES[:1])
+
     def test_a_pipe_that_never_ends(self) -> None:
         (self.folder / "a.txt").write_text("1 user:7\n")
         (self.folder / "job.yaml").write_text(

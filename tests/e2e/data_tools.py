@@ -46,6 +46,17 @@ class DataTools(Case):
         self.assertTrue(section.startswith(f"data:\n  format: {to}\n"), section)
         return section + f"  batch: 50\n  test: [{out}]\n"
 
+    def test_lines_to_standard_output(self) -> None:
+        self.flux("data", "gen", "criteo", "--examples", "2000", "--out", "a.tsv")
+        self.convert("a.tsv", "feasign", "a.txt")
+        done = self.flux("data", "convert", "a.tsv", "--to", "feasign", "--out", "-")
+        self.assertEqual(done.out, (self.folder / "a.txt").read_text())
+        self.assertIn("standard output: 2,000 records", done.err)
+        self.assertIn("data:\n  format: feasign\n", done.err)
+        self.assert_refused(self.flux("data", "convert", "a.tsv", "--out", "-", code=None),
+                            "blocks cannot be written to standard output", "name a file")
+        self.assertFalse((self.folder / "-").exists())
+
     def test_criteo_lines_train_to_the_same_weights_in_every_format(self) -> None:
         self.flux("data", "gen", "criteo", "--examples", "2000", "--out", "a.tsv")
         source = "data: {train: [a.tsv], test: [a.tsv], batch: 50}"

@@ -94,6 +94,18 @@ class Drill(ClusterCase):
         running.signal(signal.SIGINT)
         self.assertEqual(running.finish().code, 130)
 
+    def test_a_signal_twice_at_once_stops_the_job_with_a_checkpoint(self) -> None:
+        drill = self.start("drill", *self.job(epochs=20000), "--run", "--pause", "worker:0",
+                           "--pause-for", "200ms", "--every", "200ms", "--times", "1")
+        self.assertIsNotNone(drill.wait_line(r"fault 1: pause"))
+        drill.signal(signal.SIGINT)
+        self.assertIsNotNone(drill.wait_line("again to stop at once"))
+        drill.signal(signal.SIGINT)
+        done = drill.finish()
+        self.assertEqual(done.code, 130, done.text)
+        self.assertEqual(self.summary("out")["state"], "stopped")
+        self.assertEqual(len(self.checkpoints("out")), 1)
+
     def test_a_cut_network_heals(self) -> None:
         done = self.flux(*self.run_job("--partition", "worker:0>server:1", "--partition",
                                        "worker:1-coordinator", "--partition-for", "300ms",
@@ -196,6 +208,8 @@ class Drill(ClusterCase):
         self.assert_refused(self.flux("drill", *self.job(), "--run", "--kill", "wroker",
                                       code=None), "did you mean 'worker'")
         self.assert_refused(self.flux("drill", *self.job(), "--kill", "all", code=None), "--run")
+        self.assert_refused(self.flux("drill", *self.job(), "--run", "--partition",
+                                      "worker:0-worker:0", code=None), "cut off from itself")
         self.assert_refused(self.flux("drill", *self.job(), "--run", "--kill", "worker", "--times",
                                       "0", code=None), "--times")
         self.assert_refused(self.flux("drill", *self.job(), "--run", "--kill", "worker", "--out",

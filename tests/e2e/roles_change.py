@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from _cluster import ClusterCase
+from _cluster import ROW, ClusterCase
 from _support import DEADLINE_S
 
 EPOCHS = 300
@@ -52,6 +52,32 @@ class RolesChange(ClusterCase):
         self.assertLess(parts["examples"], whole["examples"])
         self.assertEqual(parts["rows"], whole["rows"])
         self.assertEqual(parts["model_hash"], whole["model_hash"])
+
+    def test_what_costs_the_backups_is_told(self) -> None:
+        for command in (["scale", "out", "--servers", "1"], ["drain", "out", "server-1"]):
+            with self.subTest(command=command[0]):
+                running = self.start_training(*self.cluster("--fresh", epochs=20000, replicas=2))
+                self.assertEqual(self.flux("drain", "out", "worker-2").err, "")
+                done = self.flux(*command)
+                self.assertIn("warning: replicas: 2, but there will be 1 server: shards have no "
+                              "backup", done.err)
+                running.signal(signal.SIGINT)
+                self.assertEqual(running.finish().code, 130)
+
+    def test_nobody_starts_roles_of_a_cluster_made_by_hand(self) -> None:
+        listen = f"unix:{self.folder}/c.sock"
+        coordinator = self.start("coordinator", *self.job(epochs=20000), "--listen", listen)
+        self.assertIsNotNone(coordinator.wait_line("listens on"))
+        where = ["--coordinator", listen]
+        self.start("server", *where, "--listen", f"unix:{self.folder}/s.sock")
+        self.start("worker", *where, "--threads", "1")
+        self.assertIsNotNone(coordinator.wait_line(ROW))
+        done = self.flux("scale", "out", "--workers", "2")
+        self.assertIn("started by hand", done.err)
+        self.assertIn("start 1 worker (flux worker) yourself", done.err)
+        self.assertEqual(self.flux("scale", "out", "--workers", "1").err, "")
+        self.flux("stop", "out")
+        self.assertEqual(coordinator.finish().code, 130)
 
 
 if __name__ == "__main__":

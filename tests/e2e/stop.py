@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 import unittest
 
 from _kill import TRAINING
@@ -13,6 +14,7 @@ from _support import DEADLINE_S, Case, Running, example, sets, write_data
 
 RECORDS = 3000
 EPOCHS = 100
+APART_S = 0.6  # sooner, two signals are one wish
 ROW = r"^ +[\d,]+ +\d+\.\d+ "
 
 
@@ -56,6 +58,18 @@ class Stop(Case):
                 self.assert_exact("out", RECORDS * EPOCHS)
                 self.assertLess(self.summary("out")["examples"], RECORDS * EPOCHS)
 
+    def test_twice_at_once_is_one_wish(self) -> None:
+        """timeout(1) sends its signal to the process and again to its group."""
+        running = self.interrupt(signal.SIGINT, "--fresh")
+        self.assertIsNotNone(running.wait_line("again to stop at once"))
+        running.signal(signal.SIGINT)
+        running.signal(signal.SIGTERM)
+        done = running.finish()
+        self.assertEqual(done.code, 130, done.text)
+        self.assertIn("stopped; to go on: ", done.text)
+        self.assertEqual(self.summary("out")["state"], "stopped")
+        self.assertEqual(len(self.checkpoints("out")), 1)
+
     def test_second_signal_stops_at_once(self) -> None:
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             with self.subTest(signal=number.name):
@@ -66,6 +80,7 @@ class Stop(Case):
                 os.mkfifo(self.folder / "out" / "curve.tsv.tmp")
                 running.signal(number)
                 self.assertIsNotNone(running.wait_line("again to stop at once"))
+                time.sleep(APART_S)
                 running.signal(number)
                 done = running.finish()
                 self.assertEqual(done.code, code, done.text)

@@ -100,6 +100,17 @@ Result<Geometry> scan_block_files(std::span<const std::string> paths, const Data
   return g;
 }
 
+Result<std::vector<DataBlock>> first_chunks(const std::string& path, uint64_t records) {
+  FLUX_ASSIGN_OR_RETURN(const auto file, BlockFile::open(path));
+  std::vector<DataBlock> out;
+  records = std::min(records, file->records());
+  if (records == 0) return out;
+  for (const IndexEntry& chunk : file->chunks_of(0, records))
+    out.push_back({0, chunk.offset, chunk.offset + sizeof(ChunkHead) + chunk.payload_bytes,
+                   chunk.first_record, chunk.records});
+  return out;
+}
+
 Result<std::unique_ptr<Dataset>> open_block_files(const Geometry& geometry,
                                                   const DataOptions& options) {
   auto out = std::make_unique<BlockFileDataset>(geometry, options);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "flux/data/dataset.h"
 
@@ -14,6 +15,8 @@ namespace flux {
 // No reading pass is needed: the index says how many records there are.
 Result<Geometry> scan_block_files(std::span<const std::string> files, const DataOptions& options,
                                   const std::atomic<bool>* stop);
+// The chunks of one file that hold its first records, a block each.
+Result<std::vector<DataBlock>> first_chunks(const std::string& file, uint64_t records);
 Result<std::unique_ptr<Dataset>> open_block_files(const Geometry& geometry,
                                                   const DataOptions& options);
 

@@ -85,8 +85,12 @@ Result<Packing> find_packing(const ReadFile& file) {
   const Packing found = by_first_bytes(bytes);
   const Packing named = packing_by_name(file.path());
   if (named != Packing::kPlain && named != found && file.size() > 0)
-    return error(Code::kCorrupt, "{}: {} data is damaged at byte 0: no {} head; copy it again",
-                 file.path(), packing_name(named), packing_name(named));
+    return error(Code::kCorrupt,
+                 "{}: is not {} data, as its name says: it {}; name it otherwise, or copy it again "
+                 "if it is damaged",
+                 file.path(), packing_name(named),
+                 found == Packing::kPlain ? fmt::format("has no {} head", packing_name(named))
+                                          : fmt::format("begins as {}", packing_name(found)));
   return found;
 }
 

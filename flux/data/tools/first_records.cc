@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "flux/data/blocks/dataset.h"
 #include "flux/data/format.h"
 #include "flux/data/options.h"
 #include "flux/data/sources/line_stream.h"
@@ -14,9 +15,19 @@
 namespace flux {
 namespace {
 
-constexpr uint64_t kLinesAtOnce = 1024;
+constexpr uint32_t kLinesAtOnce = 1024;
 
 using Names = std::vector<std::string>;
+
+// A block file is opened chunk by chunk, as each has a check sum of its own.
+Result<WholeData> open_others(const std::string& path, DataOptions options, uint64_t records) {
+  if (options.format != "blocks") return WholeData::open({path}, std::move(options), 1);
+  options.batch_size = kLinesAtOnce;
+  const std::string paths[] = {path};
+  FLUX_ASSIGN_OR_RETURN(Geometry geometry, scan_block_files(paths, options, nullptr));
+  FLUX_ASSIGN_OR_RETURN(geometry.blocks, first_chunks(path, records));
+  return WholeData::open_cut(std::move(geometry), std::move(options), 1);
+}
 
 Status no_record(const std::string& path) {
   return invalid("{}: holds no record; remove it from the data or fill it", path);
@@ -53,7 +64,7 @@ Result<uint64_t> FirstRecords::read_lines(const std::string& path, uint64_t reco
   while (done < records) {
     const uint64_t first_line = lines->lines() + 1;
     FLUX_ASSIGN_OR_RETURN(const std::string_view text,
-                          lines->next(std::min(records - done, kLinesAtOnce)));
+                          lines->next(std::min<uint64_t>(records - done, kLinesAtOnce)));
     if (text.empty()) break;
     DataBlock block;
     block.end = text.size();
@@ -78,7 +89,7 @@ Result<uint64_t> FirstRecords::read_lines(const std::string& path, uint64_t reco
 
 Result<uint64_t> FirstRecords::read_others(const std::string& path, uint64_t records,
                                            const Sink& sink) const {
-  FLUX_ASSIGN_OR_RETURN(const WholeData data, WholeData::open({path}, options_, 1));
+  FLUX_ASSIGN_OR_RETURN(const WholeData data, open_others(path, options_, records));
   uint64_t done = 0;
   Status of_sink;
   const Status status = data.read_first(records, [&](const Batch& batch) {
