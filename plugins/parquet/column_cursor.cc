@@ -208,7 +208,17 @@ class TypedCursor final : public ColumnCursor {
     return levels;
   }
 
+  // In order, if that is no more lines of the cache than values are looked up, at random.
+  void fetch_dictionary(size_t count) const {
+    constexpr size_t kLine = 64;
+    const size_t bytes = entries_size_ * sizeof(Out);
+    if (bytes > count * kLine) return;
+    const auto* const begin = reinterpret_cast<const char*>(entries_);
+    for (size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(begin + at);
+  }
+
   void look_up(size_t count, Out* to) {
+    fetch_dictionary(count);
     const Out* const entries = entries_;
     for (size_t done = 0; done < count;) {
       const std::span<const uint32_t> indices = pages_->indices()->next(count - done);

@@ -81,17 +81,21 @@ void of_column(const std::string& name, const Work& work) {
   }
 }
 
-::parquet::ReaderProperties properties(::arrow::MemoryPool* pool) {
+// Not a whole column of a row group is read at once, but so much of each of the file's `columns`.
+::parquet::ReaderProperties properties(::arrow::MemoryPool* pool, size_t columns) {
+  constexpr size_t kAll = 16 << 20, kLeast = 16 << 10, kMost = 64 << 10;
   ::parquet::ReaderProperties out(pool);
   out.set_page_checksum_verification(true);
-  out.enable_buffered_stream();  // not a whole column of a row group at once
+  out.enable_buffered_stream();
+  const size_t each = std::clamp(kAll / std::max<size_t>(1, columns), kLeast, kMost);
+  out.set_buffer_size(static_cast<int64_t>(each));
   return out;
 }
 
 File* open(const char* path, char* error) {
   return guarded(error, static_cast<File*>(nullptr), [&] {
     const auto reader = ::parquet::ParquetFileReader::OpenFile(
-        path, false, properties(::arrow::system_memory_pool()));
+        path, false, properties(::arrow::system_memory_pool(), 0));
     auto out = std::make_unique<File>();
     out->path = path;
     out->meta = reader->metadata();
@@ -145,9 +149,10 @@ void next_group(Cursor* cursor, int64_t row) {
   cursor->left = cursor->group->metadata()->num_rows() - row;
   for (size_t i = 0; i < cursor->columns.size(); ++i)
     of_column(cursor->names[i], [&] {
-      cursor->columns[i]->seek(open_pages(cursor->group.get(), cursor->leaves[i], cursor->source,
-                                          properties(&cursor->pool), cursor->decoder),
-                               row);
+      cursor->columns[i]->seek(
+          open_pages(cursor->group.get(), cursor->leaves[i], cursor->source,
+                     properties(&cursor->pool, cursor->columns.size()), cursor->decoder),
+          row);
     });
 }
 
@@ -157,7 +162,7 @@ Cursor* start(File* file, const Wanted* wanted, uint32_t count, uint64_t row, Ha
     auto out = std::make_unique<Cursor>();
     PARQUET_ASSIGN_OR_THROW(out->source, ::arrow::io::ReadableFile::Open(file->path));
     out->reader =
-        ::parquet::ParquetFileReader::Open(out->source, properties(&out->pool), file->meta);
+        ::parquet::ParquetFileReader::Open(out->source, properties(&out->pool, count), file->meta);
     for (uint32_t i = 0; i < count; ++i) {
       const FoundColumn& found = file->columns[wanted[i].column];
       out->leaves.push_back(found.leaf);
