@@ -165,7 +165,7 @@ void JobMaster::State::check_term(const Status& why, bool fatal) {
       [this, why, fatal](const Result<bool>& mine) {
         if (phase_ == Phase::kEnded) return;
         if (mine.status().code() == Code::kStale) return end(mine.status());
-        if (fatal) fail(why);
+        if (fatal) give_up(why);
       });
 }
 

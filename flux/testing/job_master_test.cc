@@ -1,4 +1,6 @@
 // JobMaster with workers that the test plays: sections, checkpoints, verdicts, rounds, the end.
+#include <filesystem>
+
 #include "flux/checkpoint/store.h"
 #include "flux/coordinator/decision_log.h"
 #include "flux/metrics/metric_set.h"
@@ -465,6 +467,28 @@ TEST_F(JobMasterTest, SyncRoundsAreAdoptedAndWhoDoesNotComeBackIsVoided) {
   Status status;
   master_->join(again, [&](const Result<JoinReply>& r) { status = r.status(); });
   EXPECT_EQ(status.code(), Code::kStale) << "of another life";
+}
+
+// While the totals are asked for a job has ended for its workers, not for those who wait for it.
+TEST_F(JobMasterTest, AShardThatCannotBeLoadedForTheTotalsEndsTheJob) {
+  options_.servers = 1;
+  blocks_ = 1;
+  begin();
+  const WorkerId w = join("w");
+  const auto answer = lease(w);
+  ASSERT_TRUE(answer.is_ok());
+  EXPECT_TRUE(lease(w, train(answer.value())).is_ok());  // it does not say goodbye
+  pass_time(kSecond);
+  ASSERT_EQ(master_->status().state, "ending") << said_;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(plan_.output + "/checkpoints"))
+    if (entry.path().filename().string().starts_with("shard-"))
+      std::filesystem::resize_file(entry.path(), 1);
+  kill("server-0");
+  join_server(servers_.start("server-0"));
+  pass_time(options_.leave_deadline_ns + 5 * kSecond);
+  ASSERT_TRUE(outcome_) << said_;
+  EXPECT_EQ(outcome_->status.code(), Code::kCorrupt) << outcome_->status.message();
 }
 
 }  // namespace
