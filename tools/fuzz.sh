@@ -11,13 +11,15 @@ seconds=${1:-60}
 [ $# -eq 0 ] || shift
 jobs=${JOBS:-2}
 cmake --preset fuzz >/dev/null
-ninja -j "$jobs" -C build-fuzz fuzz_targets
-tools/parquet.sh build-fuzz || echo "note: no Parquet plug-in; the target parquet does nothing"
 names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
   for source in tests/fuzz/*_fuzz.cc; do
     names+=("$(basename "$source" _fuzz.cc)")
   done
+fi
+ninja -j "$jobs" -C build-fuzz "${names[@]/%/_fuzz}"
+if [[ " ${names[*]} " == *" parquet "* ]]; then
+  tools/parquet.sh build-fuzz || echo "note: no Parquet plug-in; the target parquet does nothing"
 fi
 
 fuzz_one() {
