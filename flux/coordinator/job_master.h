@@ -49,7 +49,8 @@ struct JobMasterOptions {
   TimeNs suspect_grace_ns = 800 * kMillisecond;
   SuspicionOptions suspicion;
   TimeNs takeover_ns = 2 * kSecond;            // for servers of the log to come
-  TimeNs takeover_lost_ns = kSecond;           // for any to come when the log is lost
+  // For any to come when the log is lost; if others may have something newer, last_replica_ns.
+  TimeNs takeover_lost_ns = kSecond;
   TimeNs last_replica_ns = 10 * kSecond;       // silence of a server that alone has a shard
   TimeNs restore_deadline_ns = 600 * kSecond;  // shards that nobody serves
   TimeNs leave_deadline_ns = 5 * kSecond;      // workers to leave after the end

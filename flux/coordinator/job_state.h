@@ -219,7 +219,6 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void condemn_suspects();
   void open_paused();
   void check_servers();
-  bool everything_is_held() const;
   bool waits_for_servers() const;
   void servers_complete_if();
   size_t servers_here() const;
@@ -291,6 +290,9 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   void adopt();
   void adopt_shard(ShardId shard, const std::vector<std::pair<ServerId, ShardState>>& found);
   uint64_t held_incarnation() const;
+  std::vector<const ShardState*> best_held(uint64_t incarnation) const;
+  bool known_to_be_newest(const ShardState* best, uint64_t incarnation) const;
+  bool waits_without_log() const;
   void check_closed(uint32_t section);
   Status read_closed_cut();
   uint64_t open_geometry(uint32_t pass) const;

@@ -34,32 +34,49 @@ uint64_t JobMaster::State::held_incarnation() const {
   return found;
 }
 
-// Without a log nobody knows who is to come. But where as many servers as the job wants hold a
-// primary of every shard, and every backup those name, more would hold nothing that counts.
-bool JobMaster::State::everything_is_held() const {
-  const uint64_t held = held_incarnation();
-  if (held == 0 || servers_here() < options_.servers) return false;
-  std::vector<const ShardState*> primaries(plan_.all_shards, nullptr);
-  const auto holds = [&](const ServerEntry& server) {
-    return !server.gone && server.held.incarnation == held;
-  };
+// By shard, what knows most of it among the servers that are here; null: nobody here has it.
+std::vector<const ShardState*> JobMaster::State::best_held(uint64_t incarnation) const {
+  std::vector<const ShardState*> best(plan_.all_shards, nullptr);
   for (const ServerEntry& server : servers_) {
-    if (!holds(server)) continue;
+    if (server.gone || server.held.incarnation != incarnation) continue;
     for (const ShardState& state : server.held.shards) {
-      if (state.shard >= primaries.size() || !state.complete) continue;
-      const ShardState*& best = primaries[state.shard];
-      if (best == nullptr || rank_of(*best) < rank_of(state)) best = &state;
+      if (state.shard >= best.size() || !state.complete) continue;
+      const ShardState*& known = best[state.shard];
+      if (known == nullptr || rank_of(*known) < rank_of(state)) known = &state;
     }
   }
-  return std::all_of(primaries.begin(), primaries.end(), [&](const ShardState* best) {
-    if (best == nullptr || best->role != ReplicaRole::kPrimary || best->sealed) return false;
-    if (plan_.replicas == 1) return best->backup == kNoServer;
-    return best->backup < servers_.size() && holds(servers_[best->backup]);
-  });
+  return best;
+}
+
+// A backup of which the primary is not here may have been dropped, and a primary of which the
+// backup is not here may have been replaced by it: then others have what these lack.
+bool JobMaster::State::known_to_be_newest(const ShardState* best, uint64_t incarnation) const {
+  if (best == nullptr || best->role != ReplicaRole::kPrimary) return false;
+  if (best->backup == kNoServer) return true;
+  return best->backup < servers_.size() && !servers_[best->backup].gone &&
+         servers_[best->backup].held.incarnation == incarnation;
+}
+
+// Without a log nobody knows who is to come. But where as many servers as the job wants hold a
+// primary of every shard, and every backup those name, more would hold nothing that counts. Where
+// something newer may be elsewhere, it is waited for as long as for any server that alone has a
+// shard: going back to what is here, or to a checkpoint, costs more.
+bool JobMaster::State::waits_without_log() const {
+  const TimeNs waited = now() - started_;
+  const uint64_t held = held_incarnation();
+  if (held == 0) return waited < options_.takeover_lost_ns;
+  const std::vector<const ShardState*> best = best_held(held);
+  const auto newest = [&](const ShardState* one) { return known_to_be_newest(one, held); };
+  const auto settled = [&](const ShardState* one) {
+    return newest(one) && !one->sealed && (one->backup == kNoServer) == (plan_.replicas == 1);
+  };
+  if (waited >= options_.takeover_lost_ns)
+    return waited < options_.last_replica_ns && !std::all_of(best.begin(), best.end(), newest);
+  return servers_here() < options_.servers || !std::all_of(best.begin(), best.end(), settled);
 }
 
 bool JobMaster::State::waits_for_servers() const {
-  if (log_lost_) return now() - started_ < options_.takeover_lost_ns && !everything_is_held();
+  if (log_lost_) return waits_without_log();
   return !servers_expected_.empty() && now() - started_ < options_.takeover_ns;
 }
 

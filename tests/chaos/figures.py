@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import sqrt
+from math import ceil, inf, sqrt
 from statistics import mean, variance
 
 from jobs import Result, Runner
@@ -137,6 +137,33 @@ def against_rest(result: Result, share: float) -> Figure:
 
 def worst_stall(runner: Runner, result: Result, limit: float) -> Figure:
     return in_time(runner, "worst stall, s", result.drill["worst_stall_s"], limit)
+
+
+def longest_pauses(result: Result) -> list[float]:
+    """After each fault, until the next one: the longest time in which nothing new was applied."""
+    columns = result.drill["sample_columns"]
+    t, applied, state = (columns.index(name) for name in ("t", "applied", "state"))
+    begins = [fault["t"] for fault in result.drill["faults"]]
+    longest = [0.0] * len(begins)
+    moved_t, moved_to, last = 0.0, -1, -1
+    for sample in result.drill["samples"]:
+        if sample[state] not in ("training", ""):  # "": nobody answered, which is no progress
+            moved_to = -1
+            continue
+        while last + 1 < len(begins) and begins[last + 1] <= sample[t]:
+            last += 1
+        if moved_to >= 0 and last >= 0:
+            longest[last] = max(longest[last], sample[t] - moved_t)
+        if sample[applied] > moved_to:
+            moved_t, moved_to = sample[t], sample[applied]
+    return longest
+
+
+def pause_p99(runner: Runner, result: Result, limit: float) -> Figure:
+    """Nearest rank, over all faults."""
+    pauses = sorted(longest_pauses(result)) or [inf]
+    return in_time(runner, "longest pause after a change, p99 s",
+                   pauses[ceil(0.99 * len(pauses)) - 1], limit)
 
 
 def points_hit(result: Result) -> int:

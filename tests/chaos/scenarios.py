@@ -24,6 +24,7 @@ from figures import (
     exact,
     goodput,
     in_time,
+    pause_p99,
     points_hit,
     recovered,
     share_of_speed,
@@ -166,7 +167,7 @@ def elastic(runner: Runner, changes: int) -> Outcome:
                              changes, must=runner.short),
                     at_least("changes of servers", changes_of(result, "servers", job.servers),
                              changes // in_a_row, must=runner.short),
-                    worst_stall(runner, result, 1.0)], result.drill["line"])
+                    pause_p99(runner, result, 1.0)], result.drill["line"])
 
 
 def partitions(runner: Runner, cuts: int) -> Outcome:

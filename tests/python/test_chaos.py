@@ -65,6 +65,20 @@ class Figures(unittest.TestCase):
         self.assertAlmostEqual(figure(rest=200, end=100).value, 0.5, places=2)
         self.assertIsNone(figure(rest=100, end=52).met)
 
+    def test_pauses_are_found_after_each_change(self) -> None:
+        one = result()
+        one.drill["sample_columns"] = ["t", "state", "applied"]
+        still = {3.0: 2, 3.5: 2, 4.5: 2, 8.0: 6}  # stands from 2 to 5 s, nobody looks from 6 to 8 s
+        one.drill["samples"] = [[t, "training", still.get(t, int(t))]
+                                for t in (1.0, 2.0, 3.0, 3.5, 4.5, 5.0, 6.0, 8.0, 9.0)]
+        one.drill["faults"] = [{"t": 0.5}, {"t": 2.5}, {"t": 5.5}]
+        self.assertEqual(figures.longest_pauses(one), [1.0, 3.0, 3.0])
+        long = jobs.Runner(Path(), ROOT, Path(), 1, "async")
+        self.assertEqual(figures.pause_p99(long, one, 1.0).met, False)
+        one.drill["samples"][2:] = [[3.0, "saving", 2], [7.0, "training", 2], [7.5, "training", 3]]
+        self.assertEqual(figures.longest_pauses(one), [1.0, 0.0, 0.5])
+        self.assertEqual(figures.pause_p99(long, one, 1.0).met, True)
+
     def test_content_is_compared_unless_shards_went_back(self) -> None:
         one = result(model_hash="a", rows=7)
         one.content = {"model_hash": "b", "rows": 7}
