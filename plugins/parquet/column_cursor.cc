@@ -10,14 +10,17 @@
 
 #include <parquet/exception.h>
 
+#include "plugins/parquet/entries.h"
 #include "plugins/parquet/flat_pages.h"
 
 namespace flux::parquet_plugin {
 namespace {
 
-constexpr int64_t kLevels = 32 << 10;   // read at once
-constexpr size_t kValuesMax = 1 << 25;  // of one column in one read
-constexpr size_t kListMax = 1 << 20;    // values of one row, nulls too
+constexpr int64_t kLevels = 32 << 10;        // read at once
+constexpr size_t kValuesMax = 1 << 25;       // of one column in one read
+constexpr size_t kListMax = 1 << 20;         // values of one row, nulls too
+constexpr int64_t kStreamedRows = 32 << 10;  // of a long turn, whose values go past the caches
+constexpr int64_t kRoomRows = 128 << 10;     // that there is room for before they were seen
 constexpr double kFloatMax = std::numeric_limits<float>::max();
 
 // `Type`: of the file (parquet::Int64Type ...); `Out`: uint64_t or float.
@@ -55,13 +58,14 @@ class TypedCursor final : public ColumnCursor {
     }
   }
 
-  void read_into(ColumnMemory* memory) override {
+  void read_into(ColumnMemory* memory, int64_t rows) override {
     memory_ = memory;
     size_ = rows_ = 0;
     counted_ = false;
+    streamed_ = rows >= kStreamedRows;
     forget_large();
     if (many_) begin_counting(0);
-    room(0);
+    room(many_ ? 0 : std::min(rows, kRoomRows));
   }
 
   void read(int64_t rows) override {
@@ -128,7 +132,7 @@ class TypedCursor final : public ColumnCursor {
 
   // Room for `more` values behind those that are there, and the spare ones.
   Out* room(int64_t more) {
-    std::vector<Out>* out = nullptr;
+    Room<Out>* out = nullptr;
     if constexpr (std::is_same_v<Out, float>)
       out = &memory_->numbers;
     else
@@ -137,8 +141,8 @@ class TypedCursor final : public ColumnCursor {
     if (size > kValuesMax + kSpareValues)
       throw ::parquet::ParquetException(
           "more than 2^25 values in the records of one block (take a smaller data.batch)");
-    if (out->size() < size)
-      out->resize(std::min(std::max(size, 2 * out->size()), kValuesMax + kSpareValues));
+    const size_t wanted = size_ == 0 ? size : std::max(size, 2 * out->size());
+    if (out->size() < size) out->grow(std::min(wanted, kValuesMax + kSpareValues), size_);
     return out->data() + size_;
   }
 
@@ -208,28 +212,22 @@ class TypedCursor final : public ColumnCursor {
     return levels;
   }
 
-  // In order, if that is no more lines of the cache than values are looked up, at random.
-  void fetch_dictionary(size_t count) const {
-    constexpr size_t kLine = 64;
-    const size_t bytes = entries_size_ * sizeof(Out);
-    if (bytes > count * kLine) return;
-    const auto* const begin = reinterpret_cast<const char*>(entries_);
-    for (size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(begin + at);
-  }
-
   void look_up(size_t count, Out* to) {
-    fetch_dictionary(count);
-    const Out* const entries = entries_;
+    fetch_entries(std::span(entries_, entries_size_), count);
     for (size_t done = 0; done < count;) {
       const std::span<const uint32_t> indices = pages_->indices()->next(count - done);
       uint32_t most = 0;
       for (const uint32_t index : indices) most = std::max(most, index);
       if (most >= entries_size_)
         throw ::parquet::ParquetException("an index that the dictionary does not have");
-      for (size_t i = 0; i < indices.size(); ++i) to[done + i] = entries[indices[i]];
+      if (streamed_)
+        stream_entries(entries_, indices, to + done);
+      else
+        put_entries(entries_, indices, to + done);
       if (!large_entries_.empty()) note_large(indices, size_ + done);
       done += indices.size();
     }
+    if (streamed_) end_stream();
   }
 
   // `place`: of the first of them.
@@ -393,9 +391,10 @@ class TypedCursor final : public ColumnCursor {
   size_t values_taken_ = 0;          // of scratch_
   size_t values_pending_ = 0;        // behind those: their levels are taken, they are not
   ColumnMemory* memory_ = nullptr;
-  size_t size_ = 0;       // values in memory_
-  bool counted_ = false;  // `begin` is filled
-  size_t rows_ = 0;       // in `begin`
+  bool streamed_ = false;  // what is looked up goes past the caches
+  size_t size_ = 0;        // values in memory_
+  bool counted_ = false;   // `begin` is filled
+  size_t rows_ = 0;        // in `begin`
 };
 
 template <typename Type>

@@ -5,32 +5,23 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include <parquet/column_reader.h>
 
 #include "flux/data/parquet/plugin_api.h"
+#include "plugins/parquet/column_memory.h"
 #include "plugins/parquet/columns.h"
 #include "plugins/parquet/dictionary_memory.h"
 
 namespace flux::parquet_plugin {
-
-// Where the values of a column are put: keys or numbers, the first ones of each that count. It only
-// grows.
-struct ColumnMemory {
-  std::vector<uint64_t> keys;
-  std::vector<float> numbers;
-  std::vector<uint32_t> begin;
-  std::vector<LargeNumber> large;
-};
 
 class ColumnCursor {
  public:
   virtual ~ColumnCursor() = default;
   // Goes to row `row` of the row group of which `pages` are this column, from the first row on.
   virtual void seek(std::unique_ptr<::parquet::PageReader> pages, int64_t row) = 0;
-  // From here on rows are read into `memory`, which outlives that.
-  virtual void read_into(ColumnMemory* memory) = 0;
+  // From here on `rows` rows are read into `memory`, which outlives that.
+  virtual void read_into(ColumnMemory* memory, int64_t rows) = 0;
   // Adds the next `rows` rows of this row group, which has them.
   virtual void read(int64_t rows) = 0;
   // What is in the memory.

@@ -27,6 +27,7 @@ struct File {
 };
 
 struct Memory {
+  HugePages pages;
   std::vector<ColumnMemory> columns;
 };
 
@@ -134,10 +135,11 @@ bool is_own(const File* file) {
   return notes != nullptr && notes->Contains(kOwnNote);
 }
 
-void read_into(Memory* memory, Cursor* cursor) {
-  memory->columns.resize(cursor->columns.size());
+void read_into(Memory* memory, Cursor* cursor, int64_t rows) {
+  while (memory->columns.size() < cursor->columns.size())
+    memory->columns.emplace_back(&memory->pages);
   for (size_t i = 0; i < cursor->columns.size(); ++i)
-    cursor->columns[i]->read_into(&memory->columns[i]);
+    cursor->columns[i]->read_into(&memory->columns[i], rows);
 }
 
 // Opens the next row group; rows before `row` of it are passed over.
@@ -174,7 +176,7 @@ Cursor* start(File* file, const Wanted* wanted, uint32_t count, uint64_t row, Ha
     const int all = file->meta->num_row_groups();
     while (out->next_group < all && left >= file->meta->RowGroup(out->next_group)->num_rows())
       left -= file->meta->RowGroup(out->next_group++)->num_rows();
-    read_into(&out->passed_over, out.get());
+    read_into(&out->passed_over, out.get(), 0);
     if (out->next_group < all) next_group(out.get(), left);
     return out.release();
   });
@@ -182,7 +184,7 @@ Cursor* start(File* file, const Wanted* wanted, uint32_t count, uint64_t row, Ha
 
 bool read(Cursor* cursor, uint64_t rows, Memory* memory, Values* out, char* error) {
   return guarded(error, false, [&] {
-    read_into(memory, cursor);
+    read_into(memory, cursor, static_cast<int64_t>(rows));
     for (auto left = static_cast<int64_t>(rows); left > 0;) {
       while (cursor->left <= 0) next_group(cursor, 0);
       const int64_t some = std::min(left, cursor->left);

@@ -1,6 +1,8 @@
 #include "flux/data/parquet/dataset.h"
 
 #include <algorithm>
+#include <deque>
+#include <mutex>
 #include <utility>
 
 #include "flux/data/options.h"
@@ -14,6 +16,7 @@ namespace {
 constexpr uint64_t kInOrderRows = RowSource::kPassedRows;
 // Of a pass. What files say of their rows is believed until they are read, so it has a bound.
 constexpr uint64_t kBlocksMax = 1 << 20;
+constexpr size_t kRecentFiles = 4;  // of which all is kept that was read ahead
 
 // What is read: the counting model needs no slots.
 DataOptions read_options(const DataOptions& options) {
@@ -51,15 +54,19 @@ class ParquetDataset final : public Dataset {
     FLUX_CHECK(index < geometry_.blocks.size(), "block {} of {}", index, geometry_.blocks.size());
     const DataBlock& block = geometry_.blocks[index];
     RowSource& source = *sources_[block.file];
+    note_use(block.file);
     std::vector<uint32_t> order = block_order(geometry_, index, epoch);
+    FLUX_ASSIGN_OR_RETURN(const RowSource::Part part,
+                          source.read(block.lines_before, static_cast<uint32_t>(block.lines()),
+                                      end_of_run(index, source.ahead_rows())));
     ParquetBlock::Content content{source.layout(), nullptr, nullptr};
-    FLUX_ASSIGN_OR_RETURN(content.columns,
-                          source.read(block.lines_before, static_cast<uint32_t>(block.lines())));
-    content.large = LargeNumbers({content.columns->values(), source.layout()->map.wanted.size()},
-                                 content.columns->rows());
-    if (!follow_each_other(order)) {
-      FLUX_ASSIGN_OR_RETURN(content.rows, source.rows_of(*content.columns, block));
-      content.columns = nullptr;
+    content.large = LargeNumbers({part.columns->values(), source.layout()->map.wanted.size()},
+                                 part.from, part.rows);
+    if (follow_each_other(order)) {
+      content.columns = part.columns;
+      content.from = part.from;
+    } else {
+      FLUX_ASSIGN_OR_RETURN(content.rows, source.rows_of(part, block));
     }
     return std::unique_ptr<BlockReader>(std::make_unique<ParquetBlock>(
         reading_, geometry_.files[block.file].path, std::move(content), block, geometry_.batch_size,
@@ -67,11 +74,37 @@ class ParquetDataset final : public Dataset {
   }
 
  private:
+  // Of files that were read before the last few, less is kept.
+  void note_use(uint32_t file) const {
+    const std::lock_guard lock(mutex_);
+    if (std::find(recent_.begin(), recent_.end(), file) != recent_.end()) return;
+    recent_.push_back(file);
+    if (recent_.size() <= kRecentFiles) return;
+    sources_[recent_.front()]->keep_less();
+    recent_.pop_front();
+  }
+
+  // Where the last of the blocks ends that lie behind this one and have, with it, at most so many
+  // rows.
+  uint64_t end_of_run(uint32_t index, uint64_t rows_most) const {
+    const DataBlock& first = geometry_.blocks[index];
+    uint64_t end = first.lines_before + first.lines();
+    for (size_t i = index + size_t{1}; i < geometry_.blocks.size(); ++i) {
+      const DataBlock& next = geometry_.blocks[i];
+      const bool follows = next.file == first.file && next.lines_before == end;
+      if (!follows || end + next.lines() - first.lines_before > rows_most) break;
+      end += next.lines();
+    }
+    return end;
+  }
+
   const Geometry geometry_;
   const Features features_;
   const std::shared_ptr<const ParquetReading> reading_;
   std::vector<std::unique_ptr<RowSource>> sources_;  // of each file
   uint32_t block_rows_ = 1;
+  mutable std::mutex mutex_;
+  mutable std::deque<uint32_t> recent_;  // files, under mutex_
 };
 
 Status check_blocks(uint64_t records, uint64_t block_records, const std::string& path) {

@@ -17,8 +17,8 @@ namespace flux {
 class LargeNumbers {
  public:
   LargeNumbers() = default;
-  // Of columns of `rows` rows each.
-  LargeNumbers(std::span<const parquet_plugin::Values> columns, uint32_t rows);
+  // Of `rows` rows of columns, of which row `from` is the first.
+  LargeNumbers(std::span<const parquet_plugin::Values> columns, uint32_t from, uint32_t rows);
 
   // The number at `index` of a row's in a column; none: a float could hold it, or it is infinite in
   // the file as well.

@@ -60,7 +60,7 @@ Status ParquetBlock::fill(std::span<const uint32_t> records, Batch* out) const {
   out->slices.clear();
   if (content_.rows == nullptr)
     return fill_rows(*content_.layout, content_.columns->values(),
-                     {records[0], static_cast<uint32_t>(records.size()), path_,
+                     {content_.from + records[0], static_cast<uint32_t>(records.size()), path_,
                       block_.lines_before + records[0]},
                      out);
   gather_numbers(records, out);

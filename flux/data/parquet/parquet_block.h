@@ -43,13 +43,14 @@ bool follow_each_other(std::span<const uint32_t> rows);
 
 class ParquetBlock final : public BlockReader {
  public:
-  // All rows of the block, in the order of the file: their columns, if those of `order` follow each
-  // other, else themselves.
+  // All rows of the block, in the order of the file: columns that have them, if those of `order`
+  // follow each other, else themselves.
   struct Content {
     std::shared_ptr<const RowLayout> layout;
     std::shared_ptr<const ParquetColumns> columns;
     std::shared_ptr<const Batch> rows;
     LargeNumbers large = {};  // by their places in the layout's map
+    uint32_t from = 0;        // the block's first row in `columns`
   };
   ParquetBlock(std::shared_ptr<const ParquetReading> reading, std::string path, Content content,
                DataBlock block, uint32_t batch_size, std::vector<uint32_t> order);

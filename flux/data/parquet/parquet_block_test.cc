@@ -1,6 +1,7 @@
 #include "flux/data/parquet/parquet_block.h"
 
 #include <limits>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -84,7 +85,7 @@ TEST(ParquetBlock, NumbersThatAreTooLargeAreShown) {
   columns[5].begin = tags;
   columns[5].large = values;
   columns[5].large_count = 1;
-  const LargeNumbers large(columns, 3);
+  const LargeNumbers large(columns, 0, 3);
   Batch rows = three_rows();
   rows.dense_values[3] = -kInfinite;
   EXPECT_EQ(said(rows, large),
@@ -101,6 +102,24 @@ TEST(ParquetBlock, NumbersThatAreTooLargeAreShown) {
   rows.dense_values[5] = kInfinite;
   EXPECT_EQ(said(rows, large),
             "a.parquet: record 3: dense feature 'price' is infinite; it must be a number");
+}
+
+// Of columns that have the rows of several blocks, those of one.
+TEST(ParquetBlock, LargeNumbersOfSomeRowsAreCountedFromTheirFirst) {
+  const LargeNumber prices[] = {{0, 1e40}, {3, 2e40}, {4, 3e40}}, values[] = {{2, 4e40}, {4, 5e40}};
+  const uint32_t tags[] = {0, 1, 3, 3, 4, 5};
+  Values columns[2] = {};
+  columns[0].large = prices;
+  columns[0].large_count = 3;
+  columns[1].begin = tags;
+  columns[1].large = values;
+  columns[1].large_count = 2;
+  const LargeNumbers large(columns, 1, 3);
+  for (uint32_t row = 0; row < 5; ++row) {
+    EXPECT_EQ(large.find(0, row, 0), row == 2 ? std::optional(2e40) : std::nullopt) << row;
+    EXPECT_EQ(large.find(1, row, 0), std::nullopt) << row;
+    EXPECT_EQ(large.find(1, row, 1), row == 0 ? std::optional(4e40) : std::nullopt) << row;
+  }
 }
 
 }  // namespace

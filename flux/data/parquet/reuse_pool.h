@@ -15,7 +15,9 @@ namespace flux {
 template <typename T>
 class ReusePool : public std::enable_shared_from_this<ReusePool<T>> {
  public:
-  explicit ReusePool(std::function<std::unique_ptr<T>()> make) : make_(std::move(make)) {}
+  // At most `free_max` wait to be used again.
+  ReusePool(std::function<std::unique_ptr<T>()> make, size_t free_max)
+      : make_(std::move(make)), free_max_(free_max) {}
 
   // What is in it is of its last use.
   std::shared_ptr<T> take() {
@@ -31,13 +33,13 @@ class ReusePool : public std::enable_shared_from_this<ReusePool<T>> {
     return {one.release(), [pool = this->shared_from_this()](T* used) {
               std::unique_ptr<T> back(used);
               const std::lock_guard lock(pool->mutex_);
-              if (pool->free_.size() < kFreeMax) pool->free_.push_back(std::move(back));
+              if (pool->free_.size() < pool->free_max_) pool->free_.push_back(std::move(back));
             }};
   }
 
  private:
-  static constexpr size_t kFreeMax = 4;
   const std::function<std::unique_ptr<T>()> make_;
+  const size_t free_max_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<T>> free_;
 };
