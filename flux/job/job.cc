@@ -9,6 +9,7 @@
 #include "flux/base/text.h"
 #include "flux/job/overrides.h"
 #include "flux/job/validate.h"
+#include "flux/nn/graph_checks.h"
 
 namespace flux {
 namespace {
@@ -112,6 +113,7 @@ Result<std::shared_ptr<const Graph>> build_network(const Job& job,
     return placed ? added : added.with_context(layer.origin);
   }
   Result<std::shared_ptr<const Graph>> graph = builder.finish();
+  if (graph.is_ok()) FLUX_RETURN_IF_ERROR(check_graph(*graph.value()));
   if (graph.is_ok() && job.wire == "fp16" && !graph.value()->summaries().empty())
     return invalid(
         "{}: wire: fp16 cannot carry the model's summaries (sums over a batch may exceed 65504); "

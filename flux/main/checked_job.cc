@@ -1,5 +1,11 @@
 #include "flux/main/checked_job.h"
 
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "flux/nn/graph_checks.h"
+
 namespace flux {
 
 Result<Job> load_checked_job(const JobArguments& arguments, const FormatOf& format_of) {
@@ -13,7 +19,10 @@ Result<Job> load_checked_job(const JobArguments& arguments, const FormatOf& form
                         load_job_with_format(arguments.job, std::move(overrides), format_of));
   // The whole model is checked before anything starts.
   FLUX_ASSIGN_OR_RETURN(const auto graphs, build_graphs(job, features_of(job.data)));
-  (void)graphs;
+  if (format_of.evaluated) return job;
+  for (const auto& graph : graphs)
+    for (const std::string& warning : graph_warnings(*graph))
+      fmt::print(stderr, "warning: {}\n", warning);
   return job;
 }
 
