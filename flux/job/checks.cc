@@ -138,22 +138,6 @@ void check_data(const YamlNode& root, const Job& job, Problems* problems) {
   problems->add(data_origin(root, status.message()), status.message(), "");
 }
 
-// Labels that a loss of probabilities is of have to be some.
-void find_unit_labels(Job* job) {
-  std::set<std::string> probabilities;
-  const auto look = [&](const std::vector<NodeSpec>& layers) {
-    for (const NodeSpec& layer : layers)
-      for (const OperatorInfo& info : operator_infos())
-        if (info.name == layer.op && info.probability_input >= 0 &&
-            layer.inputs.size() > static_cast<size_t>(info.probability_input))
-          probabilities.insert(layer.inputs[static_cast<size_t>(info.probability_input)]);
-  };
-  look(job->layers);
-  for (const PhaseSpec& phase : job->phases) look(phase.layers);
-  for (uint32_t l = 0; l < job->data.labels.size(); ++l)
-    if (probabilities.contains(job->data.labels[l])) job->data.unit_labels.push_back(l);
-}
-
 // Attributes named "table" refer to declared tables.
 void check_table_uses(const YamlNode& root, const Job& job, Problems* problems) {
   std::vector<std::string> names;
@@ -284,7 +268,6 @@ void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
   check_stop(root, job, problems);
   if (job.output.empty()) job.output = "out/" + job.name;
   job.data.seed = job.seed;
-  find_unit_labels(&job);
   for (TableOptions& table : job.tables) table.seed = job.seed;
   if (job.deterministic) {
     job.threads = 1;

@@ -80,6 +80,7 @@ Result<Job> parse_job(const std::string& path, const std::string& text,
   read_section(root, job_section(), {&draft, &draft}, &problems);
   check_job(root, &draft, &problems);
   if (!problems.empty()) return problems.to_status();
+  find_label_rules(&draft.job);
   return std::move(draft.job);
 }
 
