@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "flux/base/text.h"
+#include "flux/job/dense_memory.h"
 #include "flux/job/overrides.h"
 #include "flux/job/validate.h"
 #include "flux/nn/graph_checks.h"
@@ -114,7 +115,10 @@ Result<std::shared_ptr<const Graph>> build_network(const Job& job,
     return placed ? added : added.with_context(layer.origin);
   }
   Result<std::shared_ptr<const Graph>> graph = builder.finish();
-  if (graph.is_ok()) FLUX_RETURN_IF_ERROR(check_graph(*graph.value()));
+  if (graph.is_ok()) {
+    FLUX_RETURN_IF_ERROR(check_graph(*graph.value()));
+    FLUX_RETURN_IF_ERROR(check_dense_count(*graph.value()));
+  }
   if (graph.is_ok() && job.wire == "fp16" && !graph.value()->summaries().empty())
     return invalid(
         "{}: wire: fp16 cannot carry the model's summaries (sums over a batch may exceed 65504); "

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "flux/job/dense_memory.h"
+#include "flux/main/memory_watch.h"
 #include "flux/nn/graph_checks.h"
 
 namespace flux {
@@ -20,6 +22,7 @@ Result<Job> load_checked_job(const JobArguments& arguments, const FormatOf& form
   // The whole model is checked before anything starts.
   FLUX_ASSIGN_OR_RETURN(const auto graphs, build_graphs(job, features_of(job.data)));
   if (format_of.evaluated) return job;
+  FLUX_RETURN_IF_ERROR(check_dense_memory(job, graphs, MemoryWatch().limit_bytes()));
   for (const auto& graph : graphs)
     for (const std::string& warning : graph_warnings(*graph))
       fmt::print(stderr, "warning: {}\n", warning);
