@@ -118,8 +118,24 @@ void add_overridden(const YamlNode& map, std::vector<const YamlEntry*>* out) {
   }
 }
 
-// Where the data section is wrong: at the --set of a field that the message names, else at its
-// begin.
+// The last place where a name is declared or used: an item of a list, or the `name` of one.
+const Origin* named_at(const YamlNode& section, std::string_view name) {
+  const Origin* found = nullptr;
+  for (const char* field : {"slots", "dense", "labels", "slices"}) {
+    const YamlEntry* entry = section.find(field);
+    if (entry == nullptr) continue;
+    const YamlNode& list = entry->value;
+    if (list.is_scalar() && list.text == name) found = &list.origin;
+    for (const YamlNode& item : list.items) {
+      const YamlNode* text = item.is_scalar() ? &item : scalar_of(item, "name");
+      if (text != nullptr && text->text == name) found = &text->origin;
+    }
+  }
+  return found;
+}
+
+// Where the data section is wrong: at the --set of a field that the message names, at the first
+// name that it quotes, else at its begin.
 Origin data_origin(const YamlNode& root, const std::string& message) {
   const YamlEntry* data = root.find("data");
   if (data == nullptr) return root.origin;
@@ -127,7 +143,11 @@ Origin data_origin(const YamlNode& root, const std::string& message) {
   add_overridden(data->value, &set);
   for (const YamlEntry* entry : set)
     if (names_word(message, entry->name)) return entry->value.origin;
-  return data->origin;
+  const std::vector<std::string> quoted = split(message, '\'');
+  const YamlEntry* section = message.starts_with("metrics.") ? root.find("metrics") : data;
+  if (section == nullptr || quoted.size() < 3) return data->origin;
+  const Origin* named = named_at(section->value, quoted[1]);
+  return named != nullptr ? *named : data->origin;
 }
 
 void check_data(const YamlNode& root, const Job& job, Problems* problems) {
@@ -142,7 +162,7 @@ void check_data(const YamlNode& root, const Job& job, Problems* problems) {
 void check_table_uses(const YamlNode& root, const Job& job, Problems* problems) {
   std::vector<std::string> names;
   for (const TableOptions& table : job.tables) names.push_back(table.name);
-  std::set<std::string> used;
+  std::set<std::string> used;  // or meant
   const std::vector<const YamlNode*> lists = layer_lists(root);
   if (lists.empty()) return;
   const auto use = [&](const YamlNode& layer) {
@@ -150,6 +170,7 @@ void check_table_uses(const YamlNode& root, const Job& job, Problems* problems) 
     if (table == nullptr) return;
     used.insert(table->text);
     if (std::find(names.begin(), names.end(), table->text) != names.end()) return;
+    used.insert(nearest_name(table->text, names));
     problems->add(table->origin,
                   fmt::format("table '{}' is not declared{}", shorten(table->text),
                               did_you_mean(table->text, names)),
