@@ -10,7 +10,7 @@
 
 namespace flux {
 
-Result<Job> load_checked_job(const JobArguments& arguments, const FormatOf& format_of) {
+Result<Job> load_checked_job(const JobArguments& arguments, const FormatOf& format_of, bool here) {
   std::vector<Override> overrides;
   for (const std::string& text : arguments.sets) {
     FLUX_ASSIGN_OR_RETURN(Override one, parse_override(text));
@@ -22,7 +22,7 @@ Result<Job> load_checked_job(const JobArguments& arguments, const FormatOf& form
   // The whole model is checked before anything starts.
   FLUX_ASSIGN_OR_RETURN(const auto graphs, build_graphs(job, features_of(job.data)));
   if (format_of.evaluated) return job;
-  FLUX_RETURN_IF_ERROR(check_dense_memory(job, graphs, MemoryWatch().limit_bytes()));
+  if (here) FLUX_RETURN_IF_ERROR(check_dense_memory(job, graphs, MemoryWatch().limit_bytes()));
   for (const auto& graph : graphs)
     for (const std::string& warning : graph_warnings(*graph))
       fmt::print(stderr, "warning: {}\n", warning);
