@@ -63,6 +63,19 @@ class OddModels(Case):
         told = self.flux("run", "job.yaml", code=2).err
         self.assertIn("d.txt:2:1: label 'label' is -1, but its loss needs 0, 1", told)
 
+    def test_smoke_says_that_numbers_below_zero_become_zero(self) -> None:
+        self.write(LOGIT + "    - {name: w, op: fc, inputs: dense, units: 1}\n"
+                   "    - {name: y, op: add, inputs: [z, w]}\n" + LOSS.replace("[z,", "[y,"))
+        (self.folder / "d.txt").write_text("".join(
+            f"{i % 2} u:{i} x:{-1 if i < 3 else i}\n" for i in range(40)))
+        note = "note: dense values below 0 (3 of 'x') become 0 by data.dense_transform"
+        self.assertIn(note, self.flux("run", "job.yaml", "--smoke", "9").out)
+        job = (self.folder / "job.yaml").read_text()
+        for transform in ("none", "log1p"):  # it is said what is meant
+            (self.folder / "job.yaml").write_text(
+                job.replace("dense: [x]", f"dense: [x], dense_transform: {transform}"))
+            self.assertNotIn("note:", self.flux("run", "job.yaml", "--smoke", "9").out)
+
 
 if __name__ == "__main__":
     unittest.main()
