@@ -60,6 +60,13 @@ struct CsvOptions {
   std::string weight = "weight", id = "id", sid = "sid";
 };
 
+// What the loss of a label needs it to be.
+struct LabelRule {
+  uint32_t label = 0;    // its index
+  uint32_t classes = 0;  // the number of one of these classes, from 0; 0: from 0 to 1
+  bool operator==(const LabelRule&) const = default;
+};
+
 struct DataOptions {
   std::string format = "criteo_tsv";  // one of data_formats()
   PipeOptions pipe;                   // of formats with a record in each line
@@ -78,9 +85,8 @@ struct DataOptions {
   std::vector<SlotOptions> slots;
   std::vector<std::string> dense;               // names of numbers
   std::vector<std::string> labels = {"label"};  // in the order of the line
-  // Which labels have to be from 0 to 1, as losses of probabilities need them; indices, rising.
-  std::vector<uint32_t> unit_labels;
-  bool weights = false;      // examples have a weight
+  std::vector<LabelRule> label_rules;           // of losses that do not take any number
+  bool weights = false;                         // examples have a weight
   bool raw_keys = false;     // keys of the lines are those of tables: all slots share one key space
   bool one_key = false;      // every slot has exactly one key
   uint64_t bad_records = 0;  // of a pass that may be set aside (bad_records.h)

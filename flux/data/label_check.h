@@ -1,5 +1,5 @@
-// Labels that a loss of probabilities cannot be of (DataOptions::unit_labels), and weights of
-// examples that are too large to be added up.
+// Labels that a loss of probabilities or of classes cannot be of (DataOptions::label_rules), and
+// weights of examples that are too large to be added up.
 // Pure functions over a batch; safe from any thread.
 #pragma once
 
@@ -14,7 +14,8 @@
 namespace flux {
 
 struct WrongLabel {
-  uint32_t example = 0, label = 0;
+  uint32_t example = 0;
+  LabelRule rule;
   float value = 0;
   // What is wrong, and what to do.
   std::string text(const std::vector<std::string>& labels) const;
@@ -28,8 +29,7 @@ struct WrongWeight {
 };
 std::optional<WrongWeight> find_wrong_weight(const Batch& batch);
 
-// The first label that is not from 0 to 1 though it has to be.
-std::optional<WrongLabel> find_wrong_label(const Batch& batch,
-                                           const std::vector<uint32_t>& unit_labels);
+// The first label that is not what its loss needs.
+std::optional<WrongLabel> find_wrong_label(const Batch& batch, const std::vector<LabelRule>& rules);
 
 }  // namespace flux

@@ -118,8 +118,24 @@ void add_overridden(const YamlNode& map, std::vector<const YamlEntry*>* out) {
   }
 }
 
-// Where the data section is wrong: at the --set of a field that the message names, else at its
-// begin.
+// The last place where a name is declared or used: an item of a list, or the `name` of one.
+const Origin* named_at(const YamlNode& section, std::string_view name) {
+  const Origin* found = nullptr;
+  for (const char* field : {"slots", "dense", "labels", "slices"}) {
+    const YamlEntry* entry = section.find(field);
+    if (entry == nullptr) continue;
+    const YamlNode& list = entry->value;
+    if (list.is_scalar() && list.text == name) found = &list.origin;
+    for (const YamlNode& item : list.items) {
+      const YamlNode* text = item.is_scalar() ? &item : scalar_of(item, "name");
+      if (text != nullptr && text->text == name) found = &text->origin;
+    }
+  }
+  return found;
+}
+
+// Where the data section is wrong: at the --set of a field that the message names, at the first
+// name that it quotes, else at its begin.
 Origin data_origin(const YamlNode& root, const std::string& message) {
   const YamlEntry* data = root.find("data");
   if (data == nullptr) return root.origin;
@@ -127,7 +143,11 @@ Origin data_origin(const YamlNode& root, const std::string& message) {
   add_overridden(data->value, &set);
   for (const YamlEntry* entry : set)
     if (names_word(message, entry->name)) return entry->value.origin;
-  return data->origin;
+  const std::vector<std::string> quoted = split(message, '\'');
+  const YamlEntry* section = message.starts_with("metrics.") ? root.find("metrics") : data;
+  if (section == nullptr || quoted.size() < 3) return data->origin;
+  const Origin* named = named_at(section->value, quoted[1]);
+  return named != nullptr ? *named : data->origin;
 }
 
 void check_data(const YamlNode& root, const Job& job, Problems* problems) {
@@ -138,27 +158,11 @@ void check_data(const YamlNode& root, const Job& job, Problems* problems) {
   problems->add(data_origin(root, status.message()), status.message(), "");
 }
 
-// Labels that a loss of probabilities is of have to be some.
-void find_unit_labels(Job* job) {
-  std::set<std::string> probabilities;
-  const auto look = [&](const std::vector<NodeSpec>& layers) {
-    for (const NodeSpec& layer : layers)
-      for (const OperatorInfo& info : operator_infos())
-        if (info.name == layer.op && info.probability_input >= 0 &&
-            layer.inputs.size() > static_cast<size_t>(info.probability_input))
-          probabilities.insert(layer.inputs[static_cast<size_t>(info.probability_input)]);
-  };
-  look(job->layers);
-  for (const PhaseSpec& phase : job->phases) look(phase.layers);
-  for (uint32_t l = 0; l < job->data.labels.size(); ++l)
-    if (probabilities.contains(job->data.labels[l])) job->data.unit_labels.push_back(l);
-}
-
 // Attributes named "table" refer to declared tables.
 void check_table_uses(const YamlNode& root, const Job& job, Problems* problems) {
   std::vector<std::string> names;
   for (const TableOptions& table : job.tables) names.push_back(table.name);
-  std::set<std::string> used;
+  std::set<std::string> used;  // or meant
   const std::vector<const YamlNode*> lists = layer_lists(root);
   if (lists.empty()) return;
   const auto use = [&](const YamlNode& layer) {
@@ -166,6 +170,7 @@ void check_table_uses(const YamlNode& root, const Job& job, Problems* problems) 
     if (table == nullptr) return;
     used.insert(table->text);
     if (std::find(names.begin(), names.end(), table->text) != names.end()) return;
+    used.insert(nearest_name(table->text, names));
     problems->add(table->origin,
                   fmt::format("table '{}' is not declared{}", shorten(table->text),
                               did_you_mean(table->text, names)),
@@ -284,7 +289,6 @@ void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
   check_stop(root, job, problems);
   if (job.output.empty()) job.output = "out/" + job.name;
   job.data.seed = job.seed;
-  find_unit_labels(&job);
   for (TableOptions& table : job.tables) table.seed = job.seed;
   if (job.deterministic) {
     job.threads = 1;

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "flux/base/text.h"
+#include "flux/job/dense_memory.h"
 #include "flux/job/overrides.h"
 #include "flux/job/validate.h"
+#include "flux/nn/graph_checks.h"
 
 namespace flux {
 namespace {
@@ -79,6 +81,7 @@ Result<Job> parse_job(const std::string& path, const std::string& text,
   read_section(root, job_section(), {&draft, &draft}, &problems);
   check_job(root, &draft, &problems);
   if (!problems.empty()) return problems.to_status();
+  find_label_rules(&draft.job);
   return std::move(draft.job);
 }
 
@@ -112,6 +115,10 @@ Result<std::shared_ptr<const Graph>> build_network(const Job& job,
     return placed ? added : added.with_context(layer.origin);
   }
   Result<std::shared_ptr<const Graph>> graph = builder.finish();
+  if (graph.is_ok()) {
+    FLUX_RETURN_IF_ERROR(check_graph(*graph.value()));
+    FLUX_RETURN_IF_ERROR(check_dense_count(*graph.value()));
+  }
   if (graph.is_ok() && job.wire == "fp16" && !graph.value()->summaries().empty())
     return invalid(
         "{}: wire: fp16 cannot carry the model's summaries (sums over a batch may exceed 65504); "

@@ -186,6 +186,17 @@ class LayerReader {
       if (const YamlEntry* entry = layer.find(attribute->name))
         read_attribute(*entry, *attribute, spec);
     }
+    if (info.name == "embedding") check_sequence(layer);
+  }
+
+  // Attributes of an embedding that only a sequence has.
+  void check_sequence(const YamlNode& layer) {
+    const YamlNode* combine = scalar_of(layer, "combine");
+    if (combine != nullptr && combine->text == "sequence") return;
+    for (const char* name : {"length", "keep"})
+      if (const YamlEntry* entry = layer.find(name))
+        problems_->add(entry->origin, fmt::format("'{}' needs combine: sequence", name),
+                       "the rows of a slot are pooled otherwise; add it, or remove this");
   }
 
   const std::vector<std::string>& sources_;

@@ -21,6 +21,9 @@ void read_section(const YamlNode& map, const Section& section, const SectionObje
 // Fills in the defaults that depend on other fields. Only after read_section().
 void check_job(const YamlNode& root, JobDraft* draft, Problems* problems);
 
+// What losses need of labels (DataOptions::label_rules). Of a job without problems.
+void find_label_rules(Job* job);
+
 // data.features: what no single field can say.
 void check_features(const YamlNode& root, const Job& job, Problems* problems);
 // Which slots are in which tables: fills in the groups, and hides the slots that are in none.

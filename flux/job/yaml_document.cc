@@ -162,6 +162,16 @@ class TreeBuilder : public YAML::EventHandler {
     return false;
   }
 
+  // Whether the bracket that begins here is closed before the line ends.
+  bool closes_in_line(const Origin& origin) const {
+    int depth = 0;
+    for (const char c : rest_of_line(origin)) {
+      if (c == '{' || c == '[') ++depth;
+      if ((c == '}' || c == ']') && --depth == 0) return true;
+    }
+    return depth == 0;
+  }
+
   static void check_tag(const YAML::Mark& mark, const std::string& tag) {
     if (tag.empty() || tag == "?" || tag == "!") return;
     refuse(mark, "tags are not supported here; write the value alone");
@@ -175,7 +185,8 @@ class TreeBuilder : public YAML::EventHandler {
     check_tag(mark, tag);
     if (open_.size() >= kYamlDepthMax) refuse_depth(mark);
     if (!open_.empty() && open_.back().node.is_map() && !open_.back().has_key) {
-      refuse(mark, "a field's name must be plain text");
+      refuse(mark,
+             closes_in_line(origin_of(mark)) ? "a field's name must be plain text" : kOpenBracket);
     }
     Open open;
     open.mark = mark;
@@ -243,6 +254,12 @@ void add_syntax_problem(const YAML::Exception& e, const TreeBuilder& builder, Pr
   const size_t columns = problems->line(origin.line).size() + 1;
   origin.column = static_cast<uint32_t>(std::min<size_t>(origin.column, columns));
   SyntaxError error = explain_yaml_error(e.msg);
+  const std::string_view line = problems->line(origin.line);
+  const size_t tab = line.substr(0, line.find_first_not_of(" \t")).find('\t');
+  if (tab != std::string_view::npos) {
+    error = explain_yaml_error(YAML::ErrorMsg::TAB_IN_INDENTATION);
+    origin.column = static_cast<uint32_t>(tab) + 1;
+  }
   const std::optional<Origin> opening = builder.innermost();
   if (!error.at_opening.empty() && opening && opening->line < origin.line) {
     error.message = error.at_opening;

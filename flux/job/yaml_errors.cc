@@ -26,6 +26,7 @@ SyntaxError explain_yaml_error(const std::string& message) {
       {Msg::END_OF_SEQ,
        {"this does not continue the list above it", "check the indentation and the '- '"}},
       {Msg::FLOW_END, {"a closing bracket without its opening one", "remove it"}},
+      {kOpenBracket, {kOpenBracket, "add the missing '}' or ']'"}},
       {Msg::UNKNOWN_TOKEN, {"this character cannot begin a value", "put the text in quotes"}},
       {Msg::UNKNOWN_ANCHOR, {"this alias has no anchor above it", "define it with '&' first"}},
   };

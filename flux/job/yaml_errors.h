@@ -12,6 +12,9 @@ struct SyntaxError {
   // For a bracket that is not closed in its line: what to say at the bracket instead.
   std::string at_opening{};
 };
+// Our own, for a bracket whose end yaml-cpp looks for among the fields below it.
+inline constexpr const char* kOpenBracket =
+    "the bracket that begins here is not closed in its line";
 SyntaxError explain_yaml_error(const std::string& message);
 
 }  // namespace flux

@@ -131,7 +131,7 @@ Status prepare_places(const RunArguments& arguments, const Job& job) {
 }
 
 int run_command(const RunArguments& arguments) {
-  const auto job = load_checked_job(arguments.job);
+  const auto job = load_checked_job(arguments.job, {}, arguments.hosts.empty());
   if (!job.is_ok()) return end_of_run(job.status(), "", arguments.json);
   if (arguments.dry_run) return dry_run_command(job.value());
   const bool smoke = arguments.smoke > 0;

@@ -4,6 +4,7 @@
 #include "flux/base/text.h"
 #include "flux/main/checked_job.h"
 #include "flux/main/commands.h"
+#include "flux/main/dense_note.h"
 #include "flux/main/event_lines.h"
 #include "flux/main/forecast.h"
 #include "flux/main/stop_signal.h"
@@ -81,6 +82,8 @@ Result<Summary> smoke(const Job& job, uint64_t batches, const Told& told) {
   const Summary& s = trial.summary;
   told.say(fmt::format("good: {} examples read, trained and counted once; log loss {:.5f}, {} rows",
                        with_commas(s.examples), s.train_logloss, with_commas(s.rows)));
+  FLUX_ASSIGN_OR_RETURN(const std::string note, dense_note(trial.text, trial.data, job));
+  if (!note.empty()) told.say(note);
   told.say("good: a checkpoint written, read back, and evaluated to the same loss");
   told.say(
       fmt::format("good: {} {} examples evaluated: {}", with_commas(trial.read_back.examples),

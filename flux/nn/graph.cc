@@ -172,6 +172,7 @@ struct GraphBuilder::Impl {
   Status resolve_inputs(const NodeSpec& spec, Node& node) const;
   void commit(InferContext& context, Node node);
   void find_heads() const;
+  Status no_loss() const;
   void add_counter_if() const;
 };
 
@@ -207,6 +208,8 @@ Status GraphBuilder::Impl::resolve_inputs(const NodeSpec& spec, Node& node) cons
                      join(names, ", "));
     }
     node.inputs.push_back(static_cast<uint32_t>(it - names.begin()));
+    if (g().nodes[node.inputs.back()].def->is_loss)
+      return invalid("{}'{}' is a loss, which has no output; name what it is of", where, input);
   }
   return Status::ok();
 }
@@ -289,14 +292,22 @@ void GraphBuilder::Impl::add_counter_if() const {
   g().parameter_count = 1;
 }
 
+Status GraphBuilder::Impl::no_loss() const {
+  if (g().nodes.empty() || g().nodes.back().origin.empty()) return invalid("the model has no loss");
+  const Node& last = g().nodes.back();
+  return invalid(
+      "{}the model has no loss; add one behind this layer, e.g. a logistic_loss of '{}' and '{}'",
+      node_prefix(last.origin, last.name, last.op), last.name,
+      g().inputs.labels.empty() ? "label" : g().inputs.labels[0]);
+}
+
 Result<std::shared_ptr<const Graph>> GraphBuilder::finish() {
   const std::vector<Node>& nodes = impl_->g().nodes;
   std::vector<int> consumers(nodes.size(), 0);
   for (const Node& node : nodes)
     for (uint32_t i : node.inputs) ++consumers[i];
   impl_->find_heads();
-  if (impl_->g().heads.empty())
-    return invalid("the model has no loss; add one, e.g. a logistic_loss of the logit and 'label'");
+  if (impl_->g().heads.empty()) return impl_->no_loss();
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];
     if (consumers[i] > 0 || node.def->is_loss || find_source(node.op) != nullptr) continue;

@@ -118,8 +118,10 @@ TEST(Graph, AtLeastOneLossAndNothingUnused) {
   const NodeSpec logit = node("z", "fc", {"dense"}, {{"units", int64_t{1}}});
   const NodeSpec loss = node("l", "logistic_loss", {"z", "label"});
   EXPECT_EQ(error_of({logit, loss}), "");
-  EXPECT_EQ(error_of({logit}),
-            "the model has no loss; add one, e.g. a logistic_loss of the logit and 'label'");
+  EXPECT_EQ(
+      error_of({logit}),
+      "job.yaml:12:5: node 'z' (fc): the model has no loss; add one behind this layer, e.g. a "
+      "logistic_loss of 'z' and 'label'");
   EXPECT_EQ(error_of({logit, loss, node("m", "logistic_loss", {"z", "label"})}), "");
   EXPECT_EQ(error_of({logit, loss, node("r", "relu", {"dense"})}),
             "job.yaml:12:5: node 'r' (relu): nothing uses its output [B,13]; remove it or make it "

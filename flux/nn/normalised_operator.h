@@ -175,12 +175,14 @@ template <typename F>
 OperatorDef normalised_operator(const char* name, const char* doc, Status (*infer)(InferContext&),
                                 double epsilon) {
   OperatorDef def;
-  def.info = {name,
-              doc,
-              1,
-              1,
-              {float_attribute("epsilon", epsilon, 1e-12, 1, "added to the variance"),
-               float_attribute("decay", 0.99, 0, 1, "what the averages keep at each batch")}};
+  def.info = {
+      name,
+      doc,
+      1,
+      1,
+      {float_attribute("epsilon", epsilon, 1e-12, 1, "added to the variance"),
+       float_attribute("decay", 0.99, 0, 1,
+                       "what the averages keep at each batch; 1: they are of all batches")}};
   def.infer = infer;
   def.reference = normalised_reference<F>;
   def.forgets_output = [](const Node&) { return true; };

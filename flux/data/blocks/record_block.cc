@@ -255,7 +255,7 @@ bool RecordBlock::map_keys(const Place& place, size_t example, uint32_t* at, Bat
 Status RecordBlock::check_numbers(std::span<const uint32_t> records, const Batch& batch) const {
   if (const auto wrong = find_wrong_number(batch, reading_->names)) [[unlikely]]
     return refuse(records[wrong->example], wrong->text);
-  if (const auto wrong = find_wrong_label(batch, reading_->unit_labels)) [[unlikely]]
+  if (const auto wrong = find_wrong_label(batch, reading_->label_rules)) [[unlikely]]
     return refuse(records[wrong->example], wrong->text(reading_->names.labels));
   if (const auto wrong = find_wrong_weight(batch)) [[unlikely]]
     return refuse(records[wrong->example], wrong->text());

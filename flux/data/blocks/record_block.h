@@ -26,7 +26,7 @@ struct RecordReading {
   explicit RecordReading(const DataOptions& options)
       : features(options),
         slots(options.slots),
-        unit_labels(options.unit_labels),
+        label_rules(options.label_rules),
         groups(!options.group.empty()),
         one_key(options.one_key),
         key_per_example(options.key_per_example) {
@@ -39,7 +39,7 @@ struct RecordReading {
   FeaturePlan features;
   std::vector<SlotOptions> slots;
   BatchNames names;  // of what is read, before features are computed
-  std::vector<uint32_t> unit_labels;
+  std::vector<LabelRule> label_rules;
   bool groups = false;
   bool one_key = false;
   bool key_per_example = false;

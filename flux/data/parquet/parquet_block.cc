@@ -194,7 +194,7 @@ Status ParquetBlock::read_batch(uint32_t batch, Batch* out) const {
   const std::span<const uint32_t> records = records_of(batch);
   FLUX_RETURN_IF_ERROR(fill(records, out));
   FLUX_RETURN_IF_ERROR(check_numbers(records, *out));
-  if (const auto wrong = find_wrong_label(*out, reading_->unit_labels))
+  if (const auto wrong = find_wrong_label(*out, reading_->label_rules))
     return invalid("{}: record {}: {}", path_, number_in_file(records[wrong->example]),
                    wrong->text(reading_->labels));
   if (const auto wrong = find_wrong_weight(*out))

@@ -25,14 +25,14 @@ struct ParquetReading {
   explicit ParquetReading(const DataOptions& options)
       : features(options),
         labels(options.labels),
-        unit_labels(options.unit_labels),
+        label_rules(options.label_rules),
         dense(options.dense),
         slots(options.slots),
         key_per_example(options.key_per_example),
         one_key(options.one_key && !options.key_per_example) {}
   FeaturePlan features;
   std::vector<std::string> labels;
-  std::vector<uint32_t> unit_labels;
+  std::vector<LabelRule> label_rules;
   std::vector<std::string> dense;
   std::vector<SlotOptions> slots;
   bool key_per_example, one_key;

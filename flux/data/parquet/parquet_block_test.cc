@@ -19,7 +19,7 @@ DataOptions options() {
   out.dense_transform = "none";
   out.dense = {"age", "price"};
   out.slots = {{"user", ""}, {"tags", "", false, true}};
-  out.unit_labels = {0};
+  out.label_rules = {{0, 0}};
   return out;
 }
 

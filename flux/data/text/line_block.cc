@@ -21,7 +21,7 @@ struct LineReading {
         slots(options.key_per_example ? 1 : static_cast<uint32_t>(options.slots.size())),
         numbers(static_cast<uint32_t>(options.dense.size())),
         labels(options.labels),
-        unit_labels(options.unit_labels),
+        label_rules(options.label_rules),
         key_per_example(options.key_per_example),
         groups(!options.group.empty()),
         weights(options.weights),
@@ -36,7 +36,7 @@ struct LineReading {
   FeaturePlan features;
   uint32_t slots, numbers;  // of the lines
   std::vector<std::string> labels;
-  std::vector<uint32_t> unit_labels;
+  std::vector<LabelRule> label_rules;
   bool key_per_example, groups, weights, one_key, values = false;
   std::vector<SlotOptions> names;
   size_t slices;
@@ -84,7 +84,7 @@ class LineBlock final : public TextBlock, public ExampleNames {
       else
         add_keys(&record, i, out);
     }
-    if (const auto wrong = find_wrong_label(*out, reading_->unit_labels))
+    if (const auto wrong = find_wrong_label(*out, reading_->label_rules))
       return refuse(records[wrong->example], 1, wrong->text(reading_->labels));
     if (const auto wrong = find_wrong_weight(*out))
       return refuse(records[wrong->example], 1, wrong->text());

@@ -27,11 +27,13 @@ struct HingeLoss : PointLoss {
 }  // namespace
 
 OperatorDef operator_hinge_loss() {
-  return loss_operator<HingeLoss>(
+  OperatorDef def = loss_operator<HingeLoss>(
       "hinge_loss",
       "max(0, margin - s z) of a score z [B,1], s = 1 for label 1 and -1 for label 0; predictions "
       "are the score's sigmoid.",
       infer_point_loss, {float_attribute("margin", 1, 0, 1e6, "score that is good enough")});
+  def.info.probability_input = def.label_input;
+  return def;
 }
 
 }  // namespace flux

@@ -1,5 +1,6 @@
 // softmax_cross_entropy: -log of the probability that the softmax of the logits gives to the class
-// whose number is the label. A label that is no class counts as the nearest one.
+// whose number is the label. Readers refuse a label that is no class (data/label_check.h); here it
+// counts as the nearest one.
 #include <algorithm>
 #include <cmath>
 
