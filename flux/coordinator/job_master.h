@@ -48,7 +48,7 @@ struct JobMasterOptions {
   // A server that somebody cannot reach gives a sign of life within this: four reports.
   TimeNs suspect_grace_ns = 800 * kMillisecond;
   SuspicionOptions suspicion;
-  TimeNs takeover_ns = 2 * kSecond;            // for servers of the log to come
+  TimeNs takeover_ns = 2 * kSecond;  // for servers of the log to come
   // For any to come when the log is lost; if others may have something newer, last_replica_ns.
   TimeNs takeover_lost_ns = kSecond;
   TimeNs last_replica_ns = 10 * kSecond;       // silence of a server that alone has a shard
