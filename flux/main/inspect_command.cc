@@ -1,5 +1,6 @@
 // flux inspect: what a checkpoint holds, and whether every byte of it is good.
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include "flux/base/text.h"
@@ -69,16 +70,26 @@ void print_chains(const CheckpointStore& store, const Manifest& m) {
                human_bytes(part.whole_bytes), part.changes, human_bytes(part.changes_bytes));
 }
 
+// Rows lie in the first shards, dense parameters in those behind them.
+size_t sparse_shards(const Manifest& m) {
+  size_t sparse = m.shards.size();
+  if (const auto said = m.model.find("shards"); said != m.model.end())
+    std::from_chars(said->second.data(), said->second.data() + said->second.size(), sparse);
+  return std::min(sparse, m.shards.size());
+}
+
 void print_manifest(const CheckpointStore& store, const Manifest& m) {
-  uint64_t rows = 0, bytes = 0;
-  for (const ShardEntry& shard : m.shards) {
-    rows += shard.rows;
+  uint64_t rows = 0, dense = 0, bytes = 0;
+  const size_t sparse = sparse_shards(m);
+  for (size_t s = 0; s < m.shards.size(); ++s) {
+    const ShardEntry& shard = m.shards[s];
+    (s < sparse ? rows : dense) += shard.rows;
     bytes += shard.file.bytes;
     for (const ChainLink& link : shard.chain) bytes += link.file.bytes;
   }
-  fmt::print("checkpoint {}\n  job {}, written {}\n  {} shards, {} rows and dense values, {}\n",
-             store.path_of(m.number), m.job, m.created, m.shards.size(), with_commas(rows),
-             human_bytes(bytes));
+  fmt::print("checkpoint {}\n  job {}, written {}\n  {}, {}, {}, {}\n", store.path_of(m.number),
+             m.job, m.created, counted(m.shards.size(), "shard"), counted(rows, "row"),
+             counted(dense, "dense parameter"), human_bytes(bytes));
   print_chains(store, m);
   for (const ClosedPass& pass : m.closed)
     fmt::print("  pass {}: closed, {} examples x {}\n", pass.name, with_commas(pass.records),
