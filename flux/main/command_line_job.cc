@@ -20,6 +20,13 @@ void add_threads(CLI::App* command, JobArguments* arguments) {
       ->check(CLI::Range(0, 1024));
 }
 
+void add_checkpoint(CLI::App* command, std::string* checkpoint) {
+  command
+      ->add_option("--checkpoint", *checkpoint,
+                   "which: newest, best (that a stop condition found), a number, or its folder")
+      ->type_name("newest|best|NUMBER|PATH");
+}
+
 void add_hosts(CLI::App* run, RunArguments* to) {
   run->add_option("--hosts", to->hosts,
                   "spread servers and workers over the hosts of this file, one per line, by ssh")
@@ -76,14 +83,16 @@ void add_model_commands(CLI::App* app, Arguments* a, int* exit_code) {
   models->add_option("name", a->model, "the one to print");
   models->callback([=] { *exit_code = models_command(a->model); });
 
-  CLI::App* eval = app->add_subcommand("eval", "evaluate the newest checkpoint on data.test");
+  CLI::App* eval = app->add_subcommand("eval", "evaluate a checkpoint on data.test");
   add_job_options(eval, &a->eval.job);
+  add_checkpoint(eval, &a->eval.checkpoint);
   add_threads(eval, &a->eval.job);
   eval->add_flag("--json", a->eval.json, "every metric, for programs");
   eval->callback([=] { *exit_code = eval_command(a->eval); });
 
   CLI::App* predict = app->add_subcommand("predict", "write one probability per record");
   add_job_options(predict, &a->predict.job);
+  add_checkpoint(predict, &a->predict.checkpoint);
   add_threads(predict, &a->predict.job);
   predict->add_option("--input", a->predict.input, "data files (default: data.test)");
   predict->add_option("--out", a->predict.out, "output file (default: standard output)");
@@ -93,6 +102,7 @@ void add_model_commands(CLI::App* app, Arguments* a, int* exit_code) {
 
   CLI::App* vectors = app->add_subcommand("vectors", "write the vectors of words, a line each");
   add_job_options(vectors, &a->vectors.job);
+  add_checkpoint(vectors, &a->vectors.checkpoint);
   vectors->add_option("--table", a->vectors.table, "whose rows (default: the model's first)");
   vectors->add_option("--vocabulary", a->vectors.vocabulary, "words (default: data.vocabulary)");
   vectors->add_flag("--whole", a->vectors.whole, "whole rows, also their half as contexts");

@@ -6,19 +6,15 @@
 #include "flux/base/text.h"
 #include "flux/checkpoint/store.h"
 #include "flux/job/job.h"
+#include "flux/main/chosen_checkpoint.h"
 #include "flux/main/commands.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
 namespace {
 
-struct Found {
-  std::string folder;
-  uint64_t number = 0;
-};
-
 // An output folder, its checkpoints folder, one checkpoint, or a job file.
-Result<Found> find_checkpoint(const std::string& path) {
+Result<CheckpointPlace> find_checkpoint(const std::string& path) {
   std::string folder = path;
   if (!path_exists(path)) return invalid("{} does not exist", path);
   if (!is_folder(path)) {
@@ -26,20 +22,14 @@ Result<Found> find_checkpoint(const std::string& path) {
     folder = job.output;
   }
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-  if (path_exists(join_path(folder, "manifest.json"))) {
-    const std::string name = folder.substr(folder.find_last_of('/') + 1);
-    if (name.size() < 6 || name.size() > 12 ||
-        name.find_first_not_of("0123456789") != std::string::npos)
-      return invalid("{} is not named like a checkpoint (000001)", folder);
-    return Found{parent_folder(folder), std::stoull(name)};
-  }
+  if (path_exists(join_path(folder, "manifest.json"))) return checkpoint_at(folder);
   if (path_exists(join_path(folder, "base.json")))
     return invalid("{} is no checkpoint any more; it is kept for files that newer ones need",
                    folder);
   if (is_folder(join_path(folder, "checkpoints"))) folder = join_path(folder, "checkpoints");
   FLUX_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, CheckpointStore(folder).committed());
   if (numbers.empty()) return invalid("no checkpoint in {}", folder);
-  return Found{folder, numbers.back()};
+  return CheckpointPlace{folder, numbers.back()};
 }
 
 // Shards that build on older files, and what lies where.

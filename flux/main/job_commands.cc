@@ -58,7 +58,7 @@ Status predict(const PredictArguments& arguments) {
   if (is_folder(arguments.out)) return invalid("--out {}: it is a folder", arguments.out);
   if (const auto files = expand_globs(input); files.is_ok())
     FLUX_RETURN_IF_ERROR(not_an_input(arguments.out, files.value()));
-  FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job));
+  FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job, arguments.checkpoint));
   FLUX_ASSIGN_OR_RETURN(const uint32_t phase, find_phase(job, arguments.phase));
   const size_t heads = model->role.graphs[phase]->heads().size();
   FLUX_ASSIGN_OR_RETURN(const auto out, TextOut::create(arguments.out));
@@ -173,7 +173,7 @@ int eval_command(const EvalArguments& arguments) {
   if (job.value().test.empty())
     return report(invalid("{}: nothing to evaluate on; add data.test or --set data.test=FILES",
                           arguments.job.job));
-  const auto model = open_saved_model(job.value());
+  const auto model = open_saved_model(job.value(), arguments.checkpoint);
   if (!model.is_ok()) return report(model.status());
   const auto metrics = evaluate(*model.value(), job.value().test);
   if (!metrics.is_ok()) return report(metrics.status());
