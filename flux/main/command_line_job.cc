@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "flux/base/text.h"
 #include "flux/main/command_line.h"
+#include "flux/main/ready_models.h"
 
 namespace flux {
 namespace {
@@ -80,7 +82,8 @@ void add_model_commands(CLI::App* app, Arguments* a, int* exit_code) {
   schema->callback([=] { *exit_code = schema_command(); });
 
   CLI::App* models = app->add_subcommand("models", "list ready-made models, or print one");
-  models->add_option("name", a->model, "the one to print");
+  models->add_option("name", a->model, "the one to print")
+      ->type_name(join(ready_model_names(), "|"));
   models->callback([=] { *exit_code = models_command(a->model); });
 
   CLI::App* eval = app->add_subcommand("eval", "evaluate a checkpoint on data.test");
@@ -90,7 +93,8 @@ void add_model_commands(CLI::App* app, Arguments* a, int* exit_code) {
   eval->add_flag("--json", a->eval.json, "every metric, for programs");
   eval->callback([=] { *exit_code = eval_command(a->eval); });
 
-  CLI::App* predict = app->add_subcommand("predict", "write one probability per record");
+  CLI::App* predict =
+      app->add_subcommand("predict", "write one probability per record");
   add_job_options(predict, &a->predict.job);
   add_checkpoint(predict, &a->predict.checkpoint);
   add_threads(predict, &a->predict.job);
