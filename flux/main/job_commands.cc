@@ -45,6 +45,7 @@ std::string metrics_text(const MetricReport& report) {
 Result<uint32_t> find_phase(const Job& job, const std::string& name) {
   const std::vector<std::string> names = phase_names(job);
   if (name.empty()) return 0U;
+  if (job.phases.empty()) return invalid("--phase {}: the job has one network and no phases", name);
   for (uint32_t p = 0; p < names.size(); ++p)
     if (names[p] == name) return p;
   return invalid("--phase {}: the job has no such phase{}; phases: {}", name,
@@ -130,10 +131,20 @@ Status prepare_places(const RunArguments& arguments, const Job& job) {
   return check_summary(arguments.summary);
 }
 
+// What a run would refuse before it trains.
+Status would_go_on(const RunArguments& arguments, const Job& job) {
+  if (arguments.fresh || job.output.empty()) return Status::ok();
+  FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(job));
+  return check_goes_on(role);
+}
+
 int run_command(const RunArguments& arguments) {
   const auto job = load_checked_job(arguments.job);
   if (!job.is_ok()) return end_of_run(job.status(), "", arguments.json);
-  if (arguments.dry_run) return dry_run_command(job.value());
+  if (arguments.dry_run) {
+    const Status goes_on = would_go_on(arguments, job.value());
+    return goes_on.is_ok() ? dry_run_command(job.value()) : report(goes_on);
+  }
   const bool smoke = arguments.smoke > 0;
   const Status places =
       smoke ? check_summary(arguments.summary) : prepare_places(arguments, job.value());

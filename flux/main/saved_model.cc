@@ -49,6 +49,12 @@ Status make_server_for(SavedModel* model) {
   return Status::ok();
 }
 
+std::vector<std::string> pass_names(const Job& job) {
+  std::vector<std::string> names;
+  for (const PassSpec& pass : job.passes) names.push_back(pass.name);
+  return names;
+}
+
 Status load_checkpoint(const CheckpointStore& store, uint64_t number, SavedModel* model) {
   const auto unless_replaced = [&](const Status& status) {
     return status.is_ok() || store.is_committed(number)
@@ -60,14 +66,13 @@ Status load_checkpoint(const CheckpointStore& store, uint64_t number, SavedModel
   if (!found.is_ok()) return unless_replaced(found.status());
   model->manifest = std::move(found).value();
   model->path = store.path_of(model->manifest.number);
-  std::vector<std::string> passes;
-  for (const PassSpec& pass : model->role.job.passes) passes.push_back(pass.name);
+  const std::vector<std::string> passes = pass_names(model->role.job);
   std::map<std::string, std::string> wanted = describe_model(model->role);
   // Whoever only looks at a model may read other files than those that it was trained on.
   if (const auto trained = model->manifest.model.find("data.format");
       trained != model->manifest.model.end())
     wanted["data.format"] = trained->second;
-  FLUX_RETURN_IF_ERROR(check_same_job(store, model->manifest, wanted, passes));
+  FLUX_RETURN_IF_ERROR(check_same_job(store, model->manifest, wanted, passes, kLookAdvice));
   FLUX_RETURN_IF_ERROR(make_server_for(model));
   return unless_replaced(load_shards(store, model));
 }
@@ -91,6 +96,15 @@ Result<std::unique_ptr<SavedModel>> open_saved_model(const Job& job, const std::
     auto opened = try_open(job, which);
     if (opened.status().code() != Code::kUnavailable || i == kTries) return opened;
   }
+}
+
+Status check_goes_on(const RoleJob& role) {
+  const CheckpointStore store(join_path(role.job.output, "checkpoints"));
+  const auto newest = store.load_newest();
+  if (newest.status().code() == Code::kNotFound) return Status::ok();
+  if (!newest.is_ok()) return newest.status();
+  return check_same_job(store, newest.value(), describe_model(role), pass_names(role.job),
+                        kTrainAdvice);
 }
 
 }  // namespace flux

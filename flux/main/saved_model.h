@@ -33,4 +33,7 @@ struct SavedModel {
 // `which`: newest, best, a number or a folder (chosen_checkpoint.h); "": the newest.
 Result<std::unique_ptr<SavedModel>> open_saved_model(const Job& job, const std::string& which = "");
 
+// Whether a run would take up the newest checkpoint of the output folder; kOk if there is none.
+Status check_goes_on(const RoleJob& role);
+
 }  // namespace flux

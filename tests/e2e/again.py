@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unittest
 
-from _support import Case, sets, write_data
+from _support import SOURCE, Case, sets, write_data
 
 JOB = """
 name: two_tables
@@ -68,6 +68,46 @@ class Again(Case):
         found = re.search(r"shards, (.*), 0 dense parameters, ", shown)
         assert found is not None, shown
         self.assertEqual(found[1], rows)
+
+    def test_more_epochs_are_not_taken_silently(self) -> None:
+        done = self.flux("run", "job.yaml", *sets(epochs=3))
+        self.assertIn("nothing to train", done.out)
+        self.assertIn("was trained 1 x (phases times epochs); the job file says 3 x", done.out)
+        self.assertNotIn("the job file says", self.flux("run", "job.yaml").out)
+
+    def test_a_dry_run_says_what_the_run_would_refuse(self) -> None:
+        self.assertIn("a dry run", self.flux("run", "job.yaml", "--dry-run").out)
+        other = sets(tables__vector__dim=5)
+        for more in ([], ["--dry-run"]):
+            done = self.flux("run", "job.yaml", *other, *more, code=None)
+            self.assert_refused(done, "tables.vector.dim: 4 in the checkpoint, 5 in the job",
+                                "give the job another folder with --set output=DIR, ", "--fresh")
+        self.flux("run", "job.yaml", *other, "--dry-run", "--fresh")
+        self.flux("run", "job.yaml", *other, *sets(output="other"), "--dry-run")
+
+    def test_who_only_looks_is_not_advised_to_start_over(self) -> None:
+        done = self.flux("eval", "job.yaml", *sets(tables__vector__dim=5), code=None)
+        self.assert_refused(done, "tables.vector.dim: 4 in the checkpoint", "--set output=DIR")
+        self.assertNotIn("--fresh", done.err)
+
+    def test_one_thing_is_not_many(self) -> None:
+        self.assertIn(": 1 pass closed, ", self.flux("run", "job.yaml").out)
+        write_data(self.folder / "one.tsv", 1)
+        done = self.flux("run", "job.yaml", *sets(data__train="one.tsv", output="one"))
+        self.assertIn("1 example x 1, 1 block, 1 batch of 20", done.out)
+
+    def test_a_phase_of_a_job_without(self) -> None:
+        self.assert_refused(self.flux("predict", "job.yaml", "--phase", "x", code=None),
+                            "--phase x: the job has one network and no phases")
+
+
+class Shipped(unittest.TestCase):
+    def test_no_two_jobs_write_to_one_folder(self) -> None:
+        jobs = [*SOURCE.glob("models/*.yaml"), *SOURCE.glob("examples/*/job.yaml")]
+        found = [re.search(r"(?m)^output: (\S+)", job.read_text()) for job in jobs]
+        outputs = [match[1] for match in found if match is not None]
+        self.assertEqual(len(outputs), len(jobs))
+        self.assertEqual(len(set(outputs)), len(outputs))
 
 
 if __name__ == "__main__":
