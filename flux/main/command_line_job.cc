@@ -94,11 +94,15 @@ void add_model_commands(CLI::App* app, Arguments* a, int* exit_code) {
   eval->callback([=] { *exit_code = eval_command(a->eval); });
 
   CLI::App* predict =
-      app->add_subcommand("predict", "write one probability per record");
+      app->add_subcommand("predict", "write predictions: a line per record, a column per head");
   add_job_options(predict, &a->predict.job);
   add_checkpoint(predict, &a->predict.checkpoint);
   add_threads(predict, &a->predict.job);
   predict->add_option("--input", a->predict.input, "data files (default: data.test)");
+  predict->add_flag("--no-labels", a->predict.no_labels,
+                    "the lines of the input have no labels; no metrics are told");
+  predict->add_flag("--header", a->predict.header,
+                    "begin with a line that names the heads of the model");
   predict->add_option("--out", a->predict.out, "output file (default: standard output)");
   predict->add_option("--phase", a->predict.phase,
                       "whose network predicts, in a job with phases (default: the first)");

@@ -173,6 +173,8 @@ struct PredictArguments {
   std::string checkpoint;  // empty: the newest
   std::string phase;       // empty: the first
   std::vector<std::string> input;
+  bool no_labels = false;  // of the input's lines
+  bool header = false;     // names of heads as the first line
   std::string out = "-";
 };
 

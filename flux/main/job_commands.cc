@@ -20,6 +20,7 @@
 #include "flux/main/stop_signal.h"
 #include "flux/main/supervisor.h"
 #include "flux/main/text_out.h"
+#include "flux/main/unlabelled.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -52,6 +53,40 @@ Result<uint32_t> find_phase(const Job& job, const std::string& name) {
                  did_you_mean(name, names), join(names, ", "));
 }
 
+// The names of the heads, as the first line.
+std::string header_text(const std::vector<Head>& heads) {
+  std::vector<std::string> names;
+  for (const Head& head : heads) names.push_back(head.name);
+  return join(names, "\t") + "\n";
+}
+
+// Predictions for `files`, whose lines have labels.
+Result<MetricReport> write_predictions(const PredictArguments& arguments, const SavedModel& model,
+                                       const std::vector<std::string>& files, uint32_t phase,
+                                       TextOut* out) {
+  const std::vector<Head>& heads = model.role.graphs[phase]->heads();
+  if (arguments.header) FLUX_RETURN_IF_ERROR(out->write(header_text(heads)));
+  FLUX_ASSIGN_OR_RETURN(MetricReport metrics,
+                        predict(model, files, phase, [&](std::span<const float> values) {
+                          return out->write(predictions_text(values, heads.size()));
+                        }));
+  FLUX_RETURN_IF_ERROR(out->finish());
+  return metrics;
+}
+
+// The same for files whose lines have none.
+Result<MetricReport> predict_unlabelled(const PredictArguments& arguments, SavedModel* model,
+                                        const std::vector<std::string>& files, uint32_t phase,
+                                        TextOut* out) {
+  DataOptions& data = model->role.job.data;
+  FLUX_ASSIGN_OR_RETURN(auto paths, expand_globs(files));
+  FLUX_ASSIGN_OR_RETURN(const LabelledCopy copy, LabelledCopy::make(std::move(paths), data));
+  data.pipe = {};  // done already
+  auto metrics = write_predictions(arguments, *model, copy.files(), phase, out);
+  if (!metrics.is_ok()) return copy.in_own_files(metrics.status());
+  return metrics;
+}
+
 Status predict(const PredictArguments& arguments) {
   FLUX_ASSIGN_OR_RETURN(const Job job, load_checked_job(arguments.job, {true, arguments.input}));
   const std::vector<std::string>& input = arguments.input.empty() ? job.test : arguments.input;
@@ -61,16 +96,14 @@ Status predict(const PredictArguments& arguments) {
     FLUX_RETURN_IF_ERROR(not_an_input(arguments.out, files.value()));
   FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job, arguments.checkpoint));
   FLUX_ASSIGN_OR_RETURN(const uint32_t phase, find_phase(job, arguments.phase));
-  const size_t heads = model->role.graphs[phase]->heads().size();
   FLUX_ASSIGN_OR_RETURN(const auto out, TextOut::create(arguments.out));
   FLUX_ASSIGN_OR_RETURN(const MetricReport metrics,
-                        predict(*model, input, phase, [&](std::span<const float> values) {
-                          return out->write(predictions_text(values, heads));
-                        }));
-  FLUX_RETURN_IF_ERROR(out->finish());
+                        arguments.no_labels
+                            ? predict_unlabelled(arguments, model.get(), input, phase, out.get())
+                            : write_predictions(arguments, *model, input, phase, out.get()));
   if (!out->to_screen())
-    fmt::print("{} predictions in {}; {}\n", with_commas(metrics.examples), arguments.out,
-               metrics_text(metrics));
+    fmt::print("{} in {}{}\n", counted(metrics.examples, "prediction"), arguments.out,
+               arguments.no_labels ? "" : "; " + metrics_text(metrics));
   return Status::ok();
 }
 
