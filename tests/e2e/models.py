@@ -140,7 +140,7 @@ class Models(Case):
             self.assertLess(share, quality.share, f"{head}: reached without what makes the model")
 
     def shares_of(self, name: str, job: Path, oracle: list[float]) -> dict[str, float]:
-        """Trains the job, which writes to out/models/name; by head, the share of its AUC above 0.5."""
+        """Trains the job, which writes to out/models/name; by head: its share of the AUC."""
         self.flux("run", str(job))
         result = self.summary(f"out/models/{name}")
         self.assertEqual((result["lost"], result["doubled"]), (0, 0))
