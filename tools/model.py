@@ -49,7 +49,7 @@ def run(flux: str, command: list[str]) -> None:
 
 
 def reached(name: str) -> str:
-    summary = json.loads((Path("out") / name / "summary.json").read_text())
+    summary = json.loads((Path("out/models") / name / "summary.json").read_text())
     heads = (summary["test"] or {}).get("heads", [])
     # The head of a job with a single one has no name.
     known = [head for head in heads if head["auc"] is not None]

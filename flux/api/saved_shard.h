@@ -17,7 +17,7 @@ struct SavedShard {
   uint64_t hash = 0;
   uint64_t op = 0;
   uint64_t stream_hash = 0;
-  uint64_t rows = 0;
+  uint64_t rows = 0;  // of all its tables; of a dense shard: numbers
   // Whether the file is an increment, and then the saved state that it continues: the one that the
   // checkpoint named as committed last has of this shard.
   bool incremental = false;

@@ -155,5 +155,38 @@ TEST(Manifest, ModelDifferencesNameTheField) {
   EXPECT_TRUE(model_differences(a, a).empty());
 }
 
+TEST(Manifest, ModelDifferencesNameTheFirstLayer) {
+  const std::map<std::string, std::string> a = {
+      {"model.000", "h1 = fc(dense) {units=4} -> [B,4] w[4,2]@0"},
+      {"model.001", "h2 = fc(h1) {units=1} -> [B,1] w[1,4]@8"},
+      {"model.002", "loss = logistic_loss(h2, label) -> [B,1]"}};
+  std::map<std::string, std::string> b = a;
+  b["model.000"] = "h1 = fc(dense) {units=5} -> [B,5] w[5,2]@0";
+  b["model.001"] = "h2 = fc(h1) {units=1} -> [B,1] w[1,5]@10";
+  EXPECT_EQ(model_differences(a, b),
+            std::vector<std::string>{
+                "model: the first layer that differs: h1 = fc(dense) {units=4} -> [B,4] w[4,2] in "
+                "the checkpoint, h1 = fc(dense) {units=5} -> [B,5] w[5,2] in the job"});
+  b = a;
+  b.erase("model.002");
+  EXPECT_EQ(model_differences(b, a),
+            std::vector<std::string>{
+                "model: the first layer that differs: no more layer in the checkpoint, loss = "
+                "logistic_loss(h2, label) -> [B,1] in the job"});
+}
+
+TEST(Manifest, ModelDifferencesNamePhases) {
+  const std::map<std::string, std::string> a = {
+      {"phases.0.join.000", "x"}, {"phases.0.join.001", "y"}, {"phases.1.update.000", "z"}};
+  const std::map<std::string, std::string> b = {
+      {"phases.0.other.000", "x"}, {"phases.0.other.001", "y"}, {"phases.1.update.000", "z"}};
+  EXPECT_EQ(model_differences(a, b),
+            std::vector<std::string>{"phases.0.name: join in the checkpoint, other in the job"});
+  EXPECT_EQ(model_differences(a, {{"model.000", "x"}}),
+            (std::vector<std::string>{"phases.0: join in the checkpoint, absent from the job",
+                                      "phases.1: update in the checkpoint, absent from the job",
+                                      "model: absent from the checkpoint, a network in the job"}));
+}
+
 }  // namespace
 }  // namespace flux

@@ -183,11 +183,90 @@ Result<Manifest> decode_manifest(const std::string& path, std::string_view text)
   }
 }
 
+namespace {
+
+// The lines of a network are "model.003", or "phases.1.NAME.003" in a job with several.
+struct Network {
+  std::string name;  // of the phase
+  std::vector<std::string> lines;
+};
+using Networks = std::map<std::string, Network>;  // by "model", "phases.1"
+
+// The end of "model" or "phases.1" in the name of a line; npos: it names something else.
+size_t network_end(const std::string& field) {
+  if (field.starts_with("model.")) return 5;
+  return field.starts_with("phases.") ? field.find('.', 7) : std::string::npos;
+}
+
+Networks networks_in(const std::map<std::string, std::string>& model) {
+  Networks all;
+  for (const auto& [field, value] : model) {
+    const size_t end = network_end(field);
+    if (end == std::string::npos) continue;
+    Network& network = all[field.substr(0, end)];
+    if (const size_t last = field.rfind('.'); last > end)
+      network.name = field.substr(end + 1, last - end - 1);
+    network.lines.push_back(value);
+  }
+  return all;
+}
+
+// Where parameters lie follows from the layers before.
+std::string without_offsets(const std::string& line) {
+  std::string out;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const bool offset = line[i] == '@' && i > 0 && line[i - 1] == ']';
+    if (!offset) out += line[i];
+    while (offset && i + 1 < line.size() && line[i + 1] >= '0' && line[i + 1] <= '9') ++i;
+  }
+  return out;
+}
+
+// The first layer that differs: those behind it differ only because of it, or as well.
+std::string first_difference(const std::string& at, const Network& checkpoint, const Network& job) {
+  size_t i = 0;
+  while (i < checkpoint.lines.size() && i < job.lines.size() && checkpoint.lines[i] == job.lines[i])
+    ++i;
+  if (i == checkpoint.lines.size() && i == job.lines.size()) return "";
+  const auto layer = [i](const Network& network) {
+    return i < network.lines.size() ? without_offsets(network.lines[i]) : "no more layer";
+  };
+  return fmt::format("{}: the first layer that differs: {} in the checkpoint, {} in the job", at,
+                     layer(checkpoint), layer(job));
+}
+
+void add_network_differences(const Networks& checkpoint, const Networks& job,
+                             std::vector<std::string>* out) {
+  for (const auto& [at, network] : checkpoint) {
+    const auto other = job.find(at);
+    if (other == job.end()) {
+      out->push_back(fmt::format("{}: {} in the checkpoint, absent from the job", at,
+                                 network.name.empty() ? "a network" : network.name));
+      continue;
+    }
+    if (network.name != other->second.name)
+      out->push_back(fmt::format("{}.name: {} in the checkpoint, {} in the job", at, network.name,
+                                 other->second.name));
+    const std::string line = first_difference(at, network, other->second);
+    if (!line.empty()) out->push_back(line);
+  }
+  for (const auto& [at, network] : job)
+    if (!checkpoint.contains(at))
+      out->push_back(fmt::format("{}: absent from the checkpoint, {} in the job", at,
+                                 network.name.empty() ? "a network" : network.name));
+}
+
+}  // namespace
+
 std::vector<std::string> model_differences(const std::map<std::string, std::string>& checkpoint,
                                            const std::map<std::string, std::string>& job) {
   std::vector<std::string> out;
+  const auto is_line = [](const std::string& field) {
+    return network_end(field) != std::string::npos;
+  };
   for (const auto& [name, value] : checkpoint) {
     const auto at = job.find(name);
+    if (is_line(name)) continue;
     if (at == job.end()) {
       out.push_back(fmt::format("{}: {} in the checkpoint, absent from the job", name, value));
     } else if (at->second != value) {
@@ -196,8 +275,9 @@ std::vector<std::string> model_differences(const std::map<std::string, std::stri
     }
   }
   for (const auto& [name, value] : job)
-    if (!checkpoint.contains(name))
+    if (!checkpoint.contains(name) && !is_line(name))
       out.push_back(fmt::format("{}: absent from the checkpoint, {} in the job", name, value));
+  add_network_differences(networks_in(checkpoint), networks_in(job), &out);
   return out;
 }
 

@@ -48,7 +48,7 @@ struct ShardEntry {
   FileInfo file;
   uint64_t op = 0;
   uint64_t stream_hash = 0;
-  uint64_t rows = 0;
+  uint64_t rows = 0;  // of all its tables; of a dense shard: numbers
   std::vector<ChainLink> chain = {};
 };
 

@@ -132,9 +132,18 @@ void JobMaster::State::after_pass() {
   const bool complete = closed_.size() == plan_.passes.size();
   const bool nothing_trained = last_checkpoint_.empty() && !pass_open_ && train_ns_ == 0;
   if (complete && nothing_trained && !adopted_ && !tested_ && evaluation_.is_ok() && !stopping_) {
-    say("every pass of this job is closed: nothing to train\n"
-        "a closed pass is not trained again: add a pass for new data, or start over with "
-        "--fresh");
+    say("every pass of this job is closed: nothing to train");
+    const uint32_t repeats = plan_.schedule.sections();
+    for (const ClosedPass& pass : closed_)
+      if (pass.repeats != repeats) {
+        say(
+            fmt::format("pass {} was trained {} x (phases times epochs); the job file says {} x, "
+                        "which is not taken up",
+                        pass.name, pass.repeats, repeats));
+        break;
+      }
+    say("a closed pass is not trained again, with other settings neither: add a pass to train on "
+        "(passes), give another folder with --set output=DIR, or start over with --fresh");
     if (plan_.has_test) return evaluate();
   }
   finish(complete && !(stopping_ && plan_.has_test && !tested_));

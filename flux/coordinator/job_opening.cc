@@ -65,7 +65,7 @@ Status JobMaster::State::find_manifest(std::optional<Manifest>* out) const {
   auto newest = store().load_newest();
   if (newest.status().code() == Code::kNotFound) return Status::ok();
   FLUX_ASSIGN_OR_RETURN(*out, std::move(newest));
-  return check_same_job(store(), **out, plan_.model, plan_.passes);
+  return check_same_job(store(), **out, plan_.model, plan_.passes, kTrainAdvice);
 }
 
 // Before anything is changed in the folder: has nobody claimed a later term?
@@ -336,9 +336,10 @@ void JobMaster::State::find_section(uint32_t section) {
 void JobMaster::State::train_from(uint32_t section, const std::vector<uint32_t>& marked) {
   const Geometry& geometry = *geometry_;
   const uint64_t before = geometry.records() * section + (marked.empty() ? 0 : examples_in(marked));
-  say(fmt::format("pass {}: {} examples x {}, {} blocks, {} batches of {}{}", plan_.passes[pass_],
-                  with_commas(geometry.records()), plan_.schedule.sections(),
-                  geometry.blocks.size(), with_commas(geometry.batches()), geometry.batch_size,
+  say(fmt::format("pass {}: {} x {}, {}, {} batch{} of {}{}", plan_.passes[pass_],
+                  counted(geometry.records(), "example"), plan_.schedule.sections(),
+                  counted(geometry.blocks.size(), "block"), with_commas(geometry.batches()),
+                  geometry.batches() == 1 ? "" : "es", geometry.batch_size,
                   before > 0 ? fmt::format("; {} already applied", with_commas(before)) : ""));
   section_ = section;
   set_phase(Phase::kTraining);

@@ -172,9 +172,9 @@ void JobMaster::State::loaded() {
   if (restored_ && !adopted_) {
     uint64_t rows = 0;
     for (uint32_t s = 0; s < plan_.sparse_shards; ++s) rows += restored_->shards[s].rows;
-    say(fmt::format("resumed from {} of {}: {} passes closed, {} rows ({:.1f} s)", resumed_from_,
-                    restored_->created, closed_.size(), with_commas(rows),
-                    static_cast<double>(now() - started_) * 1e-9));
+    say(fmt::format("resumed from {} of {}: {} pass{} closed, {} ({:.1f} s)", resumed_from_,
+                    restored_->created, closed_.size(), closed_.size() == 1 ? "" : "es",
+                    counted(rows, "row"), static_cast<double>(now() - started_) * 1e-9));
   }
   if (!stopped_before_.empty()) say(fmt::format("the last run was stopped by {}", stopped_before_));
   if (!adopted_ || closed_.empty()) return next_pass();

@@ -6,7 +6,7 @@ namespace flux {
 
 Status check_same_job(const CheckpointStore& store, const Manifest& found,
                       const std::map<std::string, std::string>& model,
-                      const std::vector<std::string>& passes) {
+                      const std::vector<std::string>& passes, const char* advice) {
   std::vector<std::string> differences = model_differences(found.model, model);
   const auto name = [&](size_t p) { return p < passes.size() ? passes[p] : "nothing"; };
   for (size_t p = 0; p < found.closed.size(); ++p)
@@ -18,10 +18,8 @@ Status check_same_job(const CheckpointStore& store, const Manifest& found,
     differences.push_back(fmt::format("passes.{}: '{}' is open in the checkpoint, '{}' in the job",
                                       open, found.open_pass, name(open)));
   if (differences.empty()) return Status::ok();
-  return invalid(
-      "the checkpoint in {} was made by another model:\n  {}\n"
-      "set them back, give another folder with --set output=DIR, or start over with --fresh",
-      store.path_of(found.number), join(differences, "\n  "));
+  return invalid("the checkpoint in {} was made by another model:\n  {}\n{}",
+                 store.path_of(found.number), join(differences, "\n  "), advice);
 }
 
 }  // namespace flux

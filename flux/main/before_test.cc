@@ -148,6 +148,24 @@ std::vector<CommandEntry> small_table() {
           {{"data", "gen"}, "generate", {{"--out", "FILE", "where", false, true, false}}, {}}};
 }
 
+TEST(Completion, OffersWhatAValueMayBe) {
+  const std::vector<CommandEntry> table = {
+      {{}, "a tool", {}, {"eval", "models"}},
+      {{"eval"}, "look", {{"--which", "newest|best|PATH", "one", false, false, false}}, {}},
+      {{"models"}, "list", {{"name", "lr|fm", "the one", true, false, false}}, {}}};
+  const std::string bash = completion_script("bash", table).value();
+  EXPECT_NE(bash.find("' eval --which') list='newest best' ;;"), std::string::npos) << bash;
+  EXPECT_NE(bash.find("' models') list='lr fm' ;;"), std::string::npos) << bash;
+  const std::string zsh = completion_script("zsh", table).value();
+  EXPECT_NE(zsh.find("(' eval --which') items=(newest best) ;;"), std::string::npos) << zsh;
+  EXPECT_NE(zsh.find("(' models') items=('lr:the one' 'fm:the one' )"), std::string::npos) << zsh;
+  const std::string fish = completion_script("fish", table).value();
+  EXPECT_NE(fish.find("-l which -r -a 'newest best' -d 'one'"), std::string::npos) << fish;
+  EXPECT_NE(fish.find("-n '__fish_seen_subcommand_from models' -a 'lr fm' -d 'the one'"),
+            std::string::npos)
+      << fish;
+}
+
 TEST(Completion, KnowsEveryCommand) {
   const auto table = small_table();
   const std::string bash = completion_script("bash", table).value();

@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "flux/base/text.h"
 #include "flux/main/command_line.h"
+#include "flux/main/ready_models.h"
 
 namespace flux {
 namespace {
@@ -18,6 +20,13 @@ void add_job_options(CLI::App* command, JobArguments* arguments) {
 void add_threads(CLI::App* command, JobArguments* arguments) {
   command->add_option("--threads", arguments->threads, "trainer threads (0: one per core)")
       ->check(CLI::Range(0, 1024));
+}
+
+void add_checkpoint(CLI::App* command, std::string* checkpoint) {
+  command
+      ->add_option("--checkpoint", *checkpoint,
+                   "which: newest, best (that a stop condition found), a number, or its folder")
+      ->type_name("newest|best|NUMBER|PATH");
 }
 
 void add_hosts(CLI::App* run, RunArguments* to) {
@@ -73,19 +82,27 @@ void add_model_commands(CLI::App* app, Arguments* a, int* exit_code) {
   schema->callback([=] { *exit_code = schema_command(); });
 
   CLI::App* models = app->add_subcommand("models", "list ready-made models, or print one");
-  models->add_option("name", a->model, "the one to print");
+  models->add_option("name", a->model, "the one to print")
+      ->type_name(join(ready_model_names(), "|"));
   models->callback([=] { *exit_code = models_command(a->model); });
 
-  CLI::App* eval = app->add_subcommand("eval", "evaluate the newest checkpoint on data.test");
+  CLI::App* eval = app->add_subcommand("eval", "evaluate a checkpoint on data.test");
   add_job_options(eval, &a->eval.job);
+  add_checkpoint(eval, &a->eval.checkpoint);
   add_threads(eval, &a->eval.job);
   eval->add_flag("--json", a->eval.json, "every metric, for programs");
   eval->callback([=] { *exit_code = eval_command(a->eval); });
 
-  CLI::App* predict = app->add_subcommand("predict", "write one probability per record");
+  CLI::App* predict =
+      app->add_subcommand("predict", "write predictions: a line per record, a column per head");
   add_job_options(predict, &a->predict.job);
+  add_checkpoint(predict, &a->predict.checkpoint);
   add_threads(predict, &a->predict.job);
   predict->add_option("--input", a->predict.input, "data files (default: data.test)");
+  predict->add_flag("--no-labels", a->predict.no_labels,
+                    "the lines of the input have no labels; no metrics are told");
+  predict->add_flag("--header", a->predict.header,
+                    "begin with a line that names the heads of the model");
   predict->add_option("--out", a->predict.out, "output file (default: standard output)");
   predict->add_option("--phase", a->predict.phase,
                       "whose network predicts, in a job with phases (default: the first)");
@@ -93,6 +110,7 @@ void add_model_commands(CLI::App* app, Arguments* a, int* exit_code) {
 
   CLI::App* vectors = app->add_subcommand("vectors", "write the vectors of words, a line each");
   add_job_options(vectors, &a->vectors.job);
+  add_checkpoint(vectors, &a->vectors.checkpoint);
   vectors->add_option("--table", a->vectors.table, "whose rows (default: the model's first)");
   vectors->add_option("--vocabulary", a->vectors.vocabulary, "words (default: data.vocabulary)");
   vectors->add_flag("--whole", a->vectors.whole, "whole rows, also their half as contexts");

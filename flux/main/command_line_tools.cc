@@ -209,7 +209,9 @@ void add_data(CLI::App* app, Arguments* a, int* exit_code) {
   std::string kinds = "what the data rewards:";
   for (const std::string& kind : made_truth_kinds())
     kinds += fmt::format("\n{}: {}", kind, made_truth_doc(kind));
-  feasign->add_option("--kind", a->gen.kind, kinds)->required();
+  feasign->add_option("--kind", a->gen.kind, kinds)
+      ->required()
+      ->type_name(join(made_truth_kinds(), "|"));
   add_gen_options(feasign, &a->gen);
   add_drift_options(feasign, &a->gen);
   feasign->callback([=] { *exit_code = gen_feasign_command(a->gen); });

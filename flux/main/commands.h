@@ -159,6 +159,7 @@ struct CertsArguments {
 
 struct EvalArguments {
   JobArguments job;
+  std::string checkpoint;  // empty: the newest (chosen_checkpoint.h)
   bool json = false;
 };
 
@@ -169,8 +170,11 @@ struct GraphArguments {
 
 struct PredictArguments {
   JobArguments job;
-  std::string phase;  // empty: the first
+  std::string checkpoint;  // empty: the newest
+  std::string phase;       // empty: the first
   std::vector<std::string> input;
+  bool no_labels = false;  // of the input's lines
+  bool header = false;     // names of heads as the first line
   std::string out = "-";
 };
 
@@ -203,6 +207,7 @@ struct VocabArguments {
 
 struct VectorsArguments {
   JobArguments job;
+  std::string checkpoint;  // empty: the newest
   std::string table;       // empty: the first one that the model reads
   std::string vocabulary;  // empty: data.vocabulary
   bool whole = false;      // rows of skip_gram_loss: both halves

@@ -14,11 +14,23 @@ std::string quoted(const std::string& text) {
   return "'" + out + "'";
 }
 
-// What may follow a command: its sub-commands and flags.
+// The words that a flag takes, of "newest|best|NUMBER"; what is in capitals stands for others.
+std::vector<std::string> choices_of(const CommandFlag& flag) {
+  std::vector<std::string> out;
+  if (flag.value.find('|') == std::string::npos) return out;
+  for (std::string& word : split(flag.value, '|'))
+    if (!word.empty() && !(word[0] >= 'A' && word[0] <= 'Z')) out.push_back(std::move(word));
+  return out;
+}
+
+// What may follow a command: its sub-commands, what its arguments may be, and flags.
 std::vector<std::string> words_of(const CommandEntry& entry) {
   std::vector<std::string> words = entry.below;
-  for (const CommandFlag& flag : entry.flags)
+  for (const CommandFlag& flag : entry.flags) {
     if (!flag.positional) words.push_back(flag.name);
+    if (flag.positional)
+      for (std::string& word : choices_of(flag)) words.push_back(std::move(word));
+  }
   return words;
 }
 
@@ -32,6 +44,19 @@ std::string paths_pattern(std::span<const CommandEntry> table) {
 
 std::string path_text(const CommandEntry& entry) {
   return entry.path.empty() ? "" : " " + join(entry.path, " ");
+}
+
+// A case for each flag with choices, of the commands and the word before: `begin` and `middle` are
+// what the shell wants around the list.
+std::string flag_cases(std::span<const CommandEntry> table, const char* begin, const char* middle,
+                       const char* end) {
+  std::string cases;
+  for (const CommandEntry& entry : table)
+    for (const CommandFlag& flag : entry.flags)
+      if (const auto words = choices_of(flag); !flag.positional && !words.empty())
+        cases += fmt::format("    {}{}{}{}{}\n", begin, quoted(path_text(entry) + " " + flag.name),
+                             middle, join(words, " "), end);
+  return cases;
 }
 
 std::string bash_script(std::span<const CommandEntry> table) {
@@ -49,11 +74,13 @@ _flux() {{
   done
   case "$at" in
 {}  esac
+  case "$at ${{COMP_WORDS[COMP_CWORD-1]}}" in
+{}  esac
   COMPREPLY=($(compgen -W "$list" -- "${{COMP_WORDS[COMP_CWORD]}}"))
 }}
 complete -o default -F _flux flux
 )",
-                     paths_pattern(table), cases);
+                     paths_pattern(table), cases, flag_cases(table, "", ") list='", "' ;;"));
 }
 
 std::string zsh_items(const CommandEntry& entry, std::span<const CommandEntry> table) {
@@ -69,6 +96,9 @@ std::string zsh_items(const CommandEntry& entry, std::span<const CommandEntry> t
       out += item(below.path.back(), below.sentence);
   for (const CommandFlag& flag : entry.flags)
     if (!flag.positional) out += item(flag.name, flag.sentence);
+  for (const CommandFlag& flag : entry.flags)
+    if (flag.positional)
+      for (const std::string& word : choices_of(flag)) out += item(word, flag.sentence);
   return out;
 }
 
@@ -89,12 +119,14 @@ _flux() {{
   done
   case "$at" in
 {}  esac
+  case "$at ${{words[CURRENT-1]}}" in
+{}  esac
   _describe 'flux' items
   _files
 }}
 compdef _flux flux
 )",
-                     paths_pattern(table), cases);
+                     paths_pattern(table), cases, flag_cases(table, "(", ") items=(", ") ;;"));
 }
 
 // True after just these commands: fish's own test for each, none of those below yet.
@@ -117,11 +149,15 @@ std::string fish_script(std::span<const CommandEntry> table) {
       out += fmt::format("complete -c flux -n {} -f -a {} -d {}\n", quoted(fish_condition(above)),
                          entry.path.back(), quoted(entry.sentence));
     }
-    for (const CommandFlag& flag : entry.flags)
-      if (!flag.positional)
-        out += fmt::format("complete -c flux -n {} -l {}{} -d {}\n", quoted(fish_condition(entry)),
-                           flag.name.substr(2), flag.value.empty() ? "" : " -r",
+    for (const CommandFlag& flag : entry.flags) {
+      const std::string choices = join(choices_of(flag), " ");
+      const std::string some = choices.empty() ? "" : " -a " + quoted(choices);
+      const std::string name = flag.positional ? "" : " -l " + flag.name.substr(2);
+      if (!flag.positional || !choices.empty())
+        out += fmt::format("complete -c flux -n {}{}{}{} -d {}\n", quoted(fish_condition(entry)),
+                           name, flag.positional || flag.value.empty() ? "" : " -r", some,
                            quoted(flag.sentence));
+    }
   }
   return out;
 }

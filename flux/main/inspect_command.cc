@@ -1,23 +1,20 @@
 // flux inspect: what a checkpoint holds, and whether every byte of it is good.
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include "flux/base/text.h"
 #include "flux/checkpoint/store.h"
 #include "flux/job/job.h"
+#include "flux/main/chosen_checkpoint.h"
 #include "flux/main/commands.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
 namespace {
 
-struct Found {
-  std::string folder;
-  uint64_t number = 0;
-};
-
 // An output folder, its checkpoints folder, one checkpoint, or a job file.
-Result<Found> find_checkpoint(const std::string& path) {
+Result<CheckpointPlace> find_checkpoint(const std::string& path) {
   std::string folder = path;
   if (!path_exists(path)) return invalid("{} does not exist", path);
   if (!is_folder(path)) {
@@ -25,20 +22,14 @@ Result<Found> find_checkpoint(const std::string& path) {
     folder = job.output;
   }
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-  if (path_exists(join_path(folder, "manifest.json"))) {
-    const std::string name = folder.substr(folder.find_last_of('/') + 1);
-    if (name.size() < 6 || name.size() > 12 ||
-        name.find_first_not_of("0123456789") != std::string::npos)
-      return invalid("{} is not named like a checkpoint (000001)", folder);
-    return Found{parent_folder(folder), std::stoull(name)};
-  }
+  if (path_exists(join_path(folder, "manifest.json"))) return checkpoint_at(folder);
   if (path_exists(join_path(folder, "base.json")))
     return invalid("{} is no checkpoint any more; it is kept for files that newer ones need",
                    folder);
   if (is_folder(join_path(folder, "checkpoints"))) folder = join_path(folder, "checkpoints");
   FLUX_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, CheckpointStore(folder).committed());
   if (numbers.empty()) return invalid("no checkpoint in {}", folder);
-  return Found{folder, numbers.back()};
+  return CheckpointPlace{folder, numbers.back()};
 }
 
 // Shards that build on older files, and what lies where.
@@ -69,16 +60,26 @@ void print_chains(const CheckpointStore& store, const Manifest& m) {
                human_bytes(part.whole_bytes), part.changes, human_bytes(part.changes_bytes));
 }
 
+// Rows lie in the first shards, dense parameters in those behind them.
+size_t sparse_shards(const Manifest& m) {
+  size_t sparse = m.shards.size();
+  if (const auto said = m.model.find("shards"); said != m.model.end())
+    std::from_chars(said->second.data(), said->second.data() + said->second.size(), sparse);
+  return std::min(sparse, m.shards.size());
+}
+
 void print_manifest(const CheckpointStore& store, const Manifest& m) {
-  uint64_t rows = 0, bytes = 0;
-  for (const ShardEntry& shard : m.shards) {
-    rows += shard.rows;
+  uint64_t rows = 0, dense = 0, bytes = 0;
+  const size_t sparse = sparse_shards(m);
+  for (size_t s = 0; s < m.shards.size(); ++s) {
+    const ShardEntry& shard = m.shards[s];
+    (s < sparse ? rows : dense) += shard.rows;
     bytes += shard.file.bytes;
     for (const ChainLink& link : shard.chain) bytes += link.file.bytes;
   }
-  fmt::print("checkpoint {}\n  job {}, written {}\n  {} shards, {} rows and dense values, {}\n",
-             store.path_of(m.number), m.job, m.created, m.shards.size(), with_commas(rows),
-             human_bytes(bytes));
+  fmt::print("checkpoint {}\n  job {}, written {}\n  {}, {}, {}, {}\n", store.path_of(m.number),
+             m.job, m.created, counted(m.shards.size(), "shard"), counted(rows, "row"),
+             counted(dense, "dense parameter"), human_bytes(bytes));
   print_chains(store, m);
   for (const ClosedPass& pass : m.closed)
     fmt::print("  pass {}: closed, {} examples x {}\n", pass.name, with_commas(pass.records),

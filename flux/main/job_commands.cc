@@ -20,6 +20,7 @@
 #include "flux/main/stop_signal.h"
 #include "flux/main/supervisor.h"
 #include "flux/main/text_out.h"
+#include "flux/main/unlabelled.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -45,10 +46,45 @@ std::string metrics_text(const MetricReport& report) {
 Result<uint32_t> find_phase(const Job& job, const std::string& name) {
   const std::vector<std::string> names = phase_names(job);
   if (name.empty()) return 0U;
+  if (job.phases.empty()) return invalid("--phase {}: the job has one network and no phases", name);
   for (uint32_t p = 0; p < names.size(); ++p)
     if (names[p] == name) return p;
   return invalid("--phase {}: the job has no such phase{}; phases: {}", name,
                  did_you_mean(name, names), join(names, ", "));
+}
+
+// The names of the heads, as the first line.
+std::string header_text(const std::vector<Head>& heads) {
+  std::vector<std::string> names;
+  for (const Head& head : heads) names.push_back(head.name);
+  return join(names, "\t") + "\n";
+}
+
+// Predictions for `files`, whose lines have labels.
+Result<MetricReport> write_predictions(const PredictArguments& arguments, const SavedModel& model,
+                                       const std::vector<std::string>& files, uint32_t phase,
+                                       TextOut* out) {
+  const std::vector<Head>& heads = model.role.graphs[phase]->heads();
+  if (arguments.header) FLUX_RETURN_IF_ERROR(out->write(header_text(heads)));
+  FLUX_ASSIGN_OR_RETURN(MetricReport metrics,
+                        predict(model, files, phase, [&](std::span<const float> values) {
+                          return out->write(predictions_text(values, heads.size()));
+                        }));
+  FLUX_RETURN_IF_ERROR(out->finish());
+  return metrics;
+}
+
+// The same for files whose lines have none.
+Result<MetricReport> predict_unlabelled(const PredictArguments& arguments, SavedModel* model,
+                                        const std::vector<std::string>& files, uint32_t phase,
+                                        TextOut* out) {
+  DataOptions& data = model->role.job.data;
+  FLUX_ASSIGN_OR_RETURN(auto paths, expand_globs(files));
+  FLUX_ASSIGN_OR_RETURN(const LabelledCopy copy, LabelledCopy::make(std::move(paths), data));
+  data.pipe = {};  // done already
+  auto metrics = write_predictions(arguments, *model, copy.files(), phase, out);
+  if (!metrics.is_ok()) return copy.in_own_files(metrics.status());
+  return metrics;
 }
 
 Status predict(const PredictArguments& arguments) {
@@ -58,18 +94,16 @@ Status predict(const PredictArguments& arguments) {
   if (is_folder(arguments.out)) return invalid("--out {}: it is a folder", arguments.out);
   if (const auto files = expand_globs(input); files.is_ok())
     FLUX_RETURN_IF_ERROR(not_an_input(arguments.out, files.value()));
-  FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job));
+  FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job, arguments.checkpoint));
   FLUX_ASSIGN_OR_RETURN(const uint32_t phase, find_phase(job, arguments.phase));
-  const size_t heads = model->role.graphs[phase]->heads().size();
   FLUX_ASSIGN_OR_RETURN(const auto out, TextOut::create(arguments.out));
   FLUX_ASSIGN_OR_RETURN(const MetricReport metrics,
-                        predict(*model, input, phase, [&](std::span<const float> values) {
-                          return out->write(predictions_text(values, heads));
-                        }));
-  FLUX_RETURN_IF_ERROR(out->finish());
+                        arguments.no_labels
+                            ? predict_unlabelled(arguments, model.get(), input, phase, out.get())
+                            : write_predictions(arguments, *model, input, phase, out.get()));
   if (!out->to_screen())
-    fmt::print("{} predictions in {}; {}\n", with_commas(metrics.examples), arguments.out,
-               metrics_text(metrics));
+    fmt::print("{} in {}{}\n", counted(metrics.examples, "prediction"), arguments.out,
+               arguments.no_labels ? "" : "; " + metrics_text(metrics));
   return Status::ok();
 }
 
@@ -130,10 +164,20 @@ Status prepare_places(const RunArguments& arguments, const Job& job) {
   return check_summary(arguments.summary);
 }
 
+// What a run would refuse before it trains.
+Status would_go_on(const RunArguments& arguments, const Job& job) {
+  if (arguments.fresh || job.output.empty()) return Status::ok();
+  FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(job));
+  return check_goes_on(role);
+}
+
 int run_command(const RunArguments& arguments) {
   const auto job = load_checked_job(arguments.job, {}, arguments.hosts.empty());
   if (!job.is_ok()) return end_of_run(job.status(), "", arguments.json);
-  if (arguments.dry_run) return dry_run_command(job.value());
+  if (arguments.dry_run) {
+    const Status goes_on = would_go_on(arguments, job.value());
+    return goes_on.is_ok() ? dry_run_command(job.value()) : report(goes_on);
+  }
   const bool smoke = arguments.smoke > 0;
   const Status places =
       smoke ? check_summary(arguments.summary) : prepare_places(arguments, job.value());
@@ -173,7 +217,7 @@ int eval_command(const EvalArguments& arguments) {
   if (job.value().test.empty())
     return report(invalid("{}: nothing to evaluate on; add data.test or --set data.test=FILES",
                           arguments.job.job));
-  const auto model = open_saved_model(job.value());
+  const auto model = open_saved_model(job.value(), arguments.checkpoint);
   if (!model.is_ok()) return report(model.status());
   const auto metrics = evaluate(*model.value(), job.value().test);
   if (!metrics.is_ok()) return report(metrics.status());

@@ -186,10 +186,27 @@ Summary JobConsole::summarize() const {
   return s;
 }
 
+// What the run before left about the model that is here; nothing if that was another model.
+nlohmann::ordered_json JobConsole::told_before(const Summary& s) const {
+  const auto text = read_whole_file(in_output("summary.json"), 64ULL << 20);
+  if (!text.is_ok()) return {};
+  const auto told = nlohmann::ordered_json::parse(text.value(), nullptr, false);
+  const bool same = told.is_object() && told.value("state", "") == s.state &&
+                    told.value("model_hash", "") == fmt::format("{:016x}", s.model_hash);
+  return same ? told : nlohmann::ordered_json();
+}
+
 Result<Summary> JobConsole::result() {
   FLUX_CHECK(ended(), "the job goes on");
   FLUX_RETURN_IF_ERROR(outcome_->status);
-  const Summary s = summarize();
+  Summary s = summarize();
+  if (outcome_->complete && !curve_loaded_) {  // what was trained, was by earlier runs
+    curve_.load(in_output("curve.tsv"), UINT64_MAX);
+    if (!curve_.rows().empty()) {
+      s.train_auc = curve_.rows().back().auc;
+      s.train_logloss = curve_.rows().back().loss_average;
+    }
+  }
   // A run that never got to train has nothing to say about the model that is here.
   const bool keep = !outcome_->complete && !curve_loaded_ && path_exists(in_output("summary.json"));
   if (!keep) FLUX_RETURN_IF_ERROR(write_files(s));
@@ -202,7 +219,16 @@ Result<Summary> JobConsole::result() {
 }
 
 Status JobConsole::write_files(const Summary& s) const {
-  FLUX_RETURN_IF_ERROR(write_file_atomic(in_output("summary.json"), summary_json(s)));
+  nlohmann::ordered_json summary = nlohmann::ordered_json::parse(summary_json(s));
+  const auto before = curve_loaded_ ? nlohmann::ordered_json() : told_before(s);
+  for (const char* name :
+       {"train_auc", "train_logloss", "train"})  // as the run that trained it saw
+    if (before.contains(name)) summary[name] = before[name];
+  FLUX_RETURN_IF_ERROR(write_file_atomic(in_output("summary.json"), summary.dump(2) + "\n"));
+  if (before.contains("test") && before["test"] == summary["test"] &&
+      path_exists(in_output("report.html")))
+    return Status::ok();  // the report of then has more: each test, the speed
+  if (!curve_.rows().empty()) FLUX_RETURN_IF_ERROR(curve_.save(in_output("curve.tsv")));
   FLUX_RETURN_IF_ERROR(record_.write_report(s, curve_.rows()));
   return write_file_atomic(in_output("curve.svg"), curve_.to_svg(options_.job, s.auc.value_or(0)));
 }

@@ -64,6 +64,7 @@ class JobConsole final : public JobEvents {
   std::vector<RoleCost> roles() const;
   void print_end(const Summary& summary);
   void print_parts(const char* what, const MetricReport& report);
+  nlohmann::ordered_json told_before(const Summary& summary) const;
   Status write_files(const Summary& summary) const;
   void tell_new_rows();
   void warn(const Status& status);

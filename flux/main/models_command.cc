@@ -5,6 +5,7 @@
 
 #include "flux/base/text.h"
 #include "flux/main/commands.h"
+#include "flux/main/ready_models.h"
 
 namespace flux {
 namespace {
@@ -25,10 +26,15 @@ const std::vector<ReadyModel>& ready_models() {
 
 }  // namespace
 
-int models_command(const std::string& name) {
+std::vector<std::string> ready_model_names() {
   std::vector<std::string> names;
+  for (const ReadyModel& model : ready_models()) names.emplace_back(model.name);
+  return names;
+}
+
+int models_command(const std::string& name) {
+  const std::vector<std::string> names = ready_model_names();
   for (const ReadyModel& model : ready_models()) {
-    names.emplace_back(model.name);
     if (name.empty()) fmt::print("{:<10} {}\n", model.name, model.title());
     if (name == model.name) {
       fmt::print("{}", model.yaml);

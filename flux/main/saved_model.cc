@@ -8,6 +8,7 @@
 
 #include "flux/checkpoint/store.h"
 #include "flux/coordinator/same_job.h"
+#include "flux/main/chosen_checkpoint.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -48,52 +49,62 @@ Status make_server_for(SavedModel* model) {
   return Status::ok();
 }
 
-Status load_newest(const CheckpointStore& store, SavedModel* model) {
-  FLUX_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, store.committed());
-  if (numbers.empty())
-    return invalid("no checkpoint in {}; train the job first: flux run {}",
-                   join_path(model->role.job.output, "checkpoints"), model->role.job.path);
+std::vector<std::string> pass_names(const Job& job) {
+  std::vector<std::string> names;
+  for (const PassSpec& pass : job.passes) names.push_back(pass.name);
+  return names;
+}
+
+Status load_checkpoint(const CheckpointStore& store, uint64_t number, SavedModel* model) {
   const auto unless_replaced = [&](const Status& status) {
-    return status.is_ok() || store.is_committed(numbers.back())
+    return status.is_ok() || store.is_committed(number)
                ? status
                : error(Code::kUnavailable, "{} was replaced while it was read",
-                       store.path_of(numbers.back()));
+                       store.path_of(number));
   };
-  auto found = store.load(numbers.back());
+  auto found = store.load(number);
   if (!found.is_ok()) return unless_replaced(found.status());
   model->manifest = std::move(found).value();
   model->path = store.path_of(model->manifest.number);
-  std::vector<std::string> passes;
-  for (const PassSpec& pass : model->role.job.passes) passes.push_back(pass.name);
+  const std::vector<std::string> passes = pass_names(model->role.job);
   std::map<std::string, std::string> wanted = describe_model(model->role);
   // Whoever only looks at a model may read other files than those that it was trained on.
   if (const auto trained = model->manifest.model.find("data.format");
       trained != model->manifest.model.end())
     wanted["data.format"] = trained->second;
-  FLUX_RETURN_IF_ERROR(check_same_job(store, model->manifest, wanted, passes));
+  FLUX_RETURN_IF_ERROR(check_same_job(store, model->manifest, wanted, passes, kLookAdvice));
   FLUX_RETURN_IF_ERROR(make_server_for(model));
   return unless_replaced(load_shards(store, model));
 }
 
-Result<std::unique_ptr<SavedModel>> try_open(const Job& job) {
+Result<std::unique_ptr<SavedModel>> try_open(const Job& job, const std::string& which) {
   auto model = std::make_unique<SavedModel>();
   FLUX_ASSIGN_OR_RETURN(model->role, open_role_job(job));
   FLUX_ASSIGN_OR_RETURN(model->precision, choose_precision(job.precision));
   model->threads = worker_threads(job, -1);
   model->incarnation = random_id();
-  FLUX_RETURN_IF_ERROR(
-      load_newest(CheckpointStore(join_path(job.output, "checkpoints")), model.get()));
+  FLUX_ASSIGN_OR_RETURN(const CheckpointPlace place, choose_checkpoint(job, which));
+  FLUX_RETURN_IF_ERROR(load_checkpoint(CheckpointStore(place.folder), place.number, model.get()));
   return model;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<SavedModel>> open_saved_model(const Job& job) {
+Result<std::unique_ptr<SavedModel>> open_saved_model(const Job& job, const std::string& which) {
   constexpr int kTries = 20;
   for (int i = 1;; ++i) {
-    auto opened = try_open(job);
+    auto opened = try_open(job, which);
     if (opened.status().code() != Code::kUnavailable || i == kTries) return opened;
   }
+}
+
+Status check_goes_on(const RoleJob& role) {
+  const CheckpointStore store(join_path(role.job.output, "checkpoints"));
+  const auto newest = store.load_newest();
+  if (newest.status().code() == Code::kNotFound) return Status::ok();
+  if (!newest.is_ok()) return newest.status();
+  return check_same_job(store, newest.value(), describe_model(role), pass_names(role.job),
+                        kTrainAdvice);
 }
 
 }  // namespace flux

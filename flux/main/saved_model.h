@@ -1,4 +1,4 @@
-// SavedModel: the newest checkpoint of a job in memory, for eval and predict.
+// SavedModel: a checkpoint of a job in memory, for eval, predict and vectors.
 //
 // A server with every shard, and what is needed to run the network on it; nothing trains and
 // nothing is written. A run in progress may replace a checkpoint while it is read: then its
@@ -30,6 +30,10 @@ struct SavedModel {
   std::string path;  // of the checkpoint
 };
 
-Result<std::unique_ptr<SavedModel>> open_saved_model(const Job& job);
+// `which`: newest, best, a number or a folder (chosen_checkpoint.h); "": the newest.
+Result<std::unique_ptr<SavedModel>> open_saved_model(const Job& job, const std::string& which = "");
+
+// Whether a run would take up the newest checkpoint of the output folder; kOk if there is none.
+Status check_goes_on(const RoleJob& role);
 
 }  // namespace flux

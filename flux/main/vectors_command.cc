@@ -117,7 +117,7 @@ Status vectors(const VectorsArguments& arguments) {
     return invalid("{}: whose vectors? Give --vocabulary FILE, made by flux data vocab", job.path);
   if (is_folder(arguments.out)) return invalid("--out {}: it is a folder", arguments.out);
   FLUX_ASSIGN_OR_RETURN(const Vocabulary vocabulary, Vocabulary::load(words));
-  FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job));
+  FLUX_ASSIGN_OR_RETURN(const auto model, open_saved_model(job, arguments.checkpoint));
   FLUX_ASSIGN_OR_RETURN(const size_t table, find_table(*model->role.graphs[0], arguments.table));
   if (arguments.out != "-") FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));
   FLUX_ASSIGN_OR_RETURN(const auto out, TextOut::create(arguments.out));

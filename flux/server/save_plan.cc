@@ -75,12 +75,12 @@ SavedShard ShardCopy::report(const FileInfo& file) const {
   SavedShard saved{replica.shard(), file.name,    file.bytes,
                    file.hash,       replica.op(), replica.stream_hash()};
   if (incremental) {
-    saved.rows = increment.tables.empty() ? 0 : increment.tables[0].rows_after;
+    for (const auto& table : increment.tables) saved.rows += table.rows_after;
     saved.incremental = true;
     saved.base_op = increment.base_op;
     saved.base_stream_hash = increment.base_stream_hash;
   } else {
-    saved.rows = whole.tables.empty() ? 0 : whole.tables[0].rows;
+    for (const TableImage& table : whole.tables) saved.rows += table.rows;
   }
   return saved;
 }

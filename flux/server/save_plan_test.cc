@@ -134,6 +134,9 @@ class Chains : public testing::Test {
       EXPECT_EQ(copy->replica(s).stream_hash(), server_->replica(s).stream_hash());
       EXPECT_EQ(copy->replica(s).ledger(), server_->replica(s).ledger());
       const ShardImage live = server_->image(s), back = copy->image(s);
+      uint64_t rows = 0;
+      for (const TableImage& table : live.tables) rows += table.rows;
+      EXPECT_EQ(m.shards[s].rows, rows) << "of all tables";
       for (size_t t = 0; t < live.tables.size(); ++t) {
         EXPECT_EQ(live.tables[t].rows, back.tables[t].rows);
         EXPECT_EQ(live.tables[t].bytes, back.tables[t].bytes) << "also in the same order";

@@ -191,6 +191,9 @@ class Before(Case):
         self.assertEqual(self.complete("flux data gen "), ["criteo", "feasign", "corpus", "--help"])
         self.assertIn("--examples", self.complete("flux data gen criteo --"))
         self.assertNotIn("--chaos", self.complete("flux run --"), "hidden ones stay hidden")
+        self.assertEqual(self.complete("flux models xd"), ["xdeepfm"])
+        self.assertEqual(self.complete("flux eval job.yaml --checkpoint "), ["newest", "best"])
+        self.assertIn("tasks", self.complete("flux data gen feasign --kind "))
 
     def test_other_shells(self) -> None:
         for shell in ("zsh", "fish"):

@@ -134,14 +134,15 @@ class Models(Case):
             self.assertIn(old, text)
             text = text.replace(old, new)
         cut = self.folder / f"{name}_cut.yaml"
-        cut.write_text(text.replace(f"output: out/{name}\n", f"output: out/{name}_cut\n"))
+        cut.write_text(text.replace(f"output: out/models/{name}\n",
+                                    f"output: out/models/{name}_cut\n"))
         for head, share in self.shares_of(f"{name}_cut", cut, oracle).items():
             self.assertLess(share, quality.share, f"{head}: reached without what makes the model")
 
     def shares_of(self, name: str, job: Path, oracle: list[float]) -> dict[str, float]:
-        """Trains the job, which writes to out/name; of each head the share of the AUC above 0.5."""
+        """Trains the job, which writes to out/models/name; by head: its share of the AUC."""
         self.flux("run", str(job))
-        result = self.summary(f"out/{name}")
+        result = self.summary(f"out/models/{name}")
         self.assertEqual((result["lost"], result["doubled"]), (0, 0))
         shares = {}
         for head, best in zip(result["test"]["heads"], oracle, strict=True):

@@ -80,7 +80,7 @@ class MultiPass(Case):
                 epochs = next(epochs for epochs in (400, 1600, 6400, 25600)
                               if self.end_in_the_second_pass(kill, epochs))
                 again = self.flux("run", "job.yaml")
-                self.assertIn("1 passes closed", again.out)
+                self.assertIn("1 pass closed", again.out)
                 self.assertRegex(again.out, r"pass tuesday: .*; [\d,]+ already applied")
                 self.assertNotIn("pass monday", again.out)
                 self.assert_exact("out", epochs * 1803)

@@ -28,7 +28,7 @@ class OneModel(Case):
         last = self.model("mmoe").splitlines()[-1]
         told = re.fullmatch(r"mmoe: AUC on test data: (\w+) (0\.\d{4}), (\w+) (0\.\d{4})", last)
         assert told is not None, last
-        heads = self.summary("out/mmoe")["test"]["heads"]
+        heads = self.summary("out/models/mmoe")["test"]["heads"]
         self.assertEqual([told[1], told[3]], [head["head"] for head in heads])
         self.assertEqual([told[2], told[4]], [f"{head['auc']:.4f}" for head in heads])
 

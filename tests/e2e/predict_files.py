@@ -73,6 +73,75 @@ class PredictFiles(Case):
                             "data.format")  # training goes on with what it began with
 
 
+# By format: the rest of the data section, what a line is before its labels, and the line itself.
+UNLABELLED = {
+    "feasign": ("slots: [{name: user}]", "{label} ", "user:{user}"),
+    "libsvm": ("slots: [{name: user}]", "{label} ", "{user}:1"),
+    "vw": ("slots: [{name: user}]", "{label} ", "|user {user}"),
+    "multislot": ("slots: [{name: user}]", "1 {label} ", "1 {user}"),
+    "csv": ("slots: [{name: user}]", "{label},", "{user}"),
+    "criteo_tsv": ("", "{label}\t", "\t" * 12 + "1\t" + "\t" * 25 + "{user:08x}"),
+}
+
+
+class NoLabels(Case):
+    def test_the_same_predictions(self) -> None:
+        for name, (fields, label, line) in UNLABELLED.items():
+            with self.subTest(name):
+                header = ("label,user\n", "user\n") if name == "csv" else ("", "")
+                rows = [{"label": i % 2, "user": i % 7 + 1} for i in range(60)]
+                (self.folder / "a.txt").write_text(
+                    header[0] + "".join((label + line).format(**row) + "\n" for row in rows))
+                bare = header[1] + "".join(line.format(**row) + "\n" for row in rows)
+                (self.folder / "b.txt").write_text(bare)
+                (self.folder / "b.gz").write_bytes(gzip.compress(bare.rstrip("\n").encode()))
+                (self.folder / "job.yaml").write_text(
+                    f"data: {{format: {name}, train: a.txt, test: a.txt, batch: 20, {fields}}}\n"
+                    f"output: out-{name}\n" + SMALLEST_MODEL)
+                self.flux("run", "job.yaml")
+                labelled = self.flux("predict", "job.yaml").out
+                for given in ("b.txt", "b.gz"):
+                    done = self.flux("predict", "job.yaml", "--no-labels", "--input", given)
+                    self.assertEqual(done.out, labelled)
+                done = self.flux("predict", "job.yaml", "--no-labels", "--input", "b.txt",
+                                 "--out", "p.txt")
+                self.assertEqual(done.out, "60 predictions in p.txt\n", "no metrics")
+
+    def test_messages_are_about_the_lines_that_were_given(self) -> None:
+        (self.folder / "a.txt").write_text("".join(LINES))
+        (self.folder / "b.txt").write_text("user:1\nuser:2 usr:3\n")
+        (self.folder / "job.yaml").write_text(JOB + SMALLEST_MODEL)
+        self.flux("run", "job.yaml")
+        done = self.flux("predict", "job.yaml", "--no-labels", "--input", "b.txt", code=None)
+        self.assert_refused(done, "b.txt:2:8: ", "usr")
+        self.assertNotIn("flux-trial", done.err)
+        self.flux("data", "convert", "--job", "job.yaml", "--to", "blocks", "--out", "a.blocks")
+        done = self.flux("predict", "job.yaml", "--no-labels", "--input", "a.blocks",
+                         *sets(data__format="blocks"), code=None)
+        self.assert_refused(done, "--no-labels is for lines of ")
+
+    def test_several_heads(self) -> None:
+        (self.folder / "a.txt").write_text("".join(f"{i % 2},{i % 3 % 2} f:{i % 5}\n"
+                                                   for i in range(60)))
+        (self.folder / "b.txt").write_text("".join(f"f:{i % 5}\n" for i in range(60)))
+        (self.folder / "job.yaml").write_text("""
+data: {format: feasign, train: a.txt, test: a.txt, labels: [click, buy], slots: [{name: f}]}
+output: out
+tables: [{name: vector, dim: 4}]
+model:
+  layers:
+    - {name: emb, op: embedding, table: vector, combine: sum}
+    - {name: one, op: fc, inputs: emb, units: 1}
+    - {name: two, op: fc, inputs: emb, units: 1}
+    - {name: click_loss, op: logistic_loss, inputs: [one, click]}
+    - {name: buy_loss, op: logistic_loss, inputs: [two, buy]}
+""")
+        self.flux("run", "job.yaml")
+        plain = self.flux("predict", "job.yaml").out
+        named = self.flux("predict", "job.yaml", "--header", "--no-labels", "--input", "b.txt").out
+        self.assertEqual(named, "click_loss\tbuy_loss\n" + plain)
+
+
 class Converted(Case):
     def test_block_files_of_criteo_lines(self) -> None:
         """Whose slots no job declares."""

@@ -98,6 +98,43 @@ class Converges(Case):
         self.assertIn("the last run was stopped by stop.metric", again.out)
         self.assertEqual(self.summary("out")["expected"], 3 * 400)
 
+    def test_the_best_can_be_used(self) -> None:
+        (self.folder / "job.yaml").write_text(
+            self.passes(6, metric="auc", min_delta=0.9, patience=2))
+        self.flux("run", "job.yaml")
+        best = json.loads((self.folder / "out/best.json").read_text())
+        newest = self.summary("out")["test"]
+        folder = best["checkpoint"]
+        number = folder.split("/")[-1]
+        for which in ("best", number, number.lstrip("0"), folder, folder + "/",
+                      str(self.folder / folder)):
+            with self.subTest(which):
+                found = json.loads(
+                    self.flux("eval", "job.yaml", "--json", "--checkpoint", which).out)
+                self.assertEqual(found["heads"][0]["auc"], best["value"])
+        for which in ([], ["--checkpoint", "newest"]):
+            self.assertEqual(
+                json.loads(self.flux("eval", "job.yaml", "--json", *which).out), newest)
+        predicted = {which: self.flux("predict", "job.yaml", "--checkpoint", which).out
+                     for which in ("best", "newest", number)}
+        self.assertEqual(predicted["best"], predicted[number])
+        self.assertNotEqual(predicted["best"], predicted["newest"])
+        (self.folder / "words.txt").write_text("a 1\n")
+        for which in ("0", "99999", "bestest", "out", "out/checkpoints", "-1", "out/absent"):
+            for command in (["eval"], ["predict"], ["vectors", "--vocabulary", "words.txt"]):
+                done = self.flux(command[0], "job.yaml", *command[1:], f"--checkpoint={which}",
+                                 code=None)
+                self.assert_refused(done, f"--checkpoint {which}: ", f"{number} (best)",
+                                    "(newest)")
+
+    def test_a_job_without_a_best(self) -> None:
+        (self.folder / "job.yaml").write_text(self.passes(1))
+        self.assert_refused(self.flux("eval", "job.yaml", "--checkpoint", "best", code=None),
+                            "train the job first")
+        self.flux("run", "job.yaml")
+        self.assert_refused(self.flux("eval", "job.yaml", "--checkpoint", "best", code=None),
+                            "--checkpoint best: the job names none", "(newest)")
+
     def test_the_best_follows_the_values_that_were_told(self) -> None:
         (self.folder / "job.yaml").write_text(self.passes(5, metric="log_loss", patience=2))
         done = self.flux("run", "job.yaml", "--json")
