@@ -170,6 +170,7 @@ Summary JobConsole::summarize() const {
   s.resumed_from = o.resumed_from;
   s.stopped_by = o.stopped_by;
   s.untrained = o.untrained;
+  s.passes_left = options_.passes - std::min(options_.passes, o.passes.size());
   s.best = o.best;
   s.precision = options_.precision;
   s.threads = options_.threads;
@@ -236,9 +237,11 @@ void JobConsole::print_end(const Summary& s) {
                     in_output("report.html")));
   if (!s.best.empty()) say("best checkpoint: " + s.best);
   if (!s.stopped_by.empty()) {
-    say(fmt::format("stopped by {}; {} examples of the open pass were left", s.stopped_by,
-                    with_commas(s.untrained)));
-    events_.emit("stopped", {{"by", s.stopped_by}, {"untrained", s.untrained}, {"best", s.best}});
+    say(fmt::format("stopped by {}; {}", s.stopped_by, left_line(s)));
+    events_.emit("stopped", {{"by", s.stopped_by},
+                             {"untrained", s.untrained},
+                             {"passes_left", s.passes_left},
+                             {"best", s.best}});
   } else if (s.state == "stopped") {
     say(fmt::format("stopped; to go on: {}", options_.resume_command));
   }

@@ -110,6 +110,18 @@ TEST_F(Report, AccountingLine) {
   EXPECT_GT(peak_rss_bytes(), 1U << 20);
 }
 
+TEST_F(Report, WhatAStoppedRunLeft) {
+  Summary s = summary();
+  EXPECT_EQ(left_line(s), "nothing was left");
+  s.passes_left = 1;
+  EXPECT_EQ(left_line(s), "1 pass was not begun");
+  s.untrained = 1500;
+  s.passes_left = 2;
+  EXPECT_EQ(left_line(s), "1,500 examples of the open pass were left, 2 passes were not begun");
+  s.passes_left = 0;
+  EXPECT_EQ(left_line(s), "1,500 examples of the open pass were left");
+}
+
 TEST_F(Report, OneProcessPerOutputFolder) {
   auto first = OutputLock::take(at("new/out"));
   ASSERT_TRUE(first.is_ok()) << first.status().message();

@@ -41,7 +41,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Summary& s) {
           {"mode", s.mode},
           {"wire", s.wire},
           {"stopped by", s.stopped_by.empty() ? "nothing" : s.stopped_by},
-          {"examples left", with_commas(s.untrained)},
+          {"left", left_line(s)},
           {"best checkpoint", s.best.empty() ? "not asked for" : s.best},
           {"resumed from", s.resumed_from.empty() ? "nothing: a fresh start" : s.resumed_from},
           {"model hash", fmt::format("{:016x}", s.model_hash)}};

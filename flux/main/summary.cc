@@ -61,6 +61,7 @@ std::string summary_json(const Summary& s) {
                                              : nlohmann::ordered_json(s.resumed_from);
   j["stopped_by"] = s.stopped_by.empty() ? Json(nullptr) : Json(s.stopped_by);
   j["untrained"] = s.untrained;
+  j["passes_left"] = s.passes_left;
   j["best"] = s.best.empty() ? Json(nullptr) : Json(s.best);
   j["precision"] = s.precision;
   j["threads"] = s.threads;
@@ -92,6 +93,16 @@ std::string accounting_line(const Summary& s) {
   if (s.examples > 0)
     line += fmt::format(" · {} examples/s", with_commas(static_cast<uint64_t>(s.examples_per_s)));
   return line;
+}
+
+std::string left_line(const Summary& s) {
+  std::vector<std::string> parts;
+  if (s.untrained > 0)
+    parts.push_back(counted(s.untrained, "example") + " of the open pass were left");
+  if (s.passes_left > 0)
+    parts.push_back(fmt::format("{} pass{} not begun", with_commas(s.passes_left),
+                                s.passes_left == 1 ? " was" : "es were"));
+  return parts.empty() ? "nothing was left" : join(parts, ", ");
 }
 
 uint64_t peak_rss_bytes() {

@@ -53,6 +53,7 @@ struct Summary {
   std::string resumed_from;  // path of a checkpoint; empty: started fresh
   std::string stopped_by;    // the condition of the job file that ended it; may be empty
   uint64_t untrained = 0;    // examples of the open pass that were left, repeats counted
+  uint64_t passes_left = 0;  // that were not begun
   std::string best;          // the checkpoint that a stop condition found best; may be empty
   std::string precision;
   uint32_t threads = 0;
@@ -66,6 +67,8 @@ struct Summary {
 std::string summary_json(const Summary& summary);
 // "examples 1,000,000 applied once · skipped 0 · lost 0 · doubled 0 · AUC 0.77921 · 68,120 ex/s"
 std::string accounting_line(const Summary& summary);
+// "3 examples of the open pass were left, 2 passes were not begun": what there is of it.
+std::string left_line(const Summary& summary);
 std::string accounting_line(const Accounting& accounting);  // the first four figures
 uint64_t peak_rss_bytes();
 double process_cpu_s();
