@@ -42,12 +42,12 @@ struct Summary {
   double examples_per_s = 0;  // of this run's training
   double wall_s = 0;          // of the process, start to summary
   double train_s = 0;
-  std::optional<double> auc, logloss;         // on the test data, if any
-  std::optional<MetricReport> test;           // everything else about it
-  double train_auc = 0.5, train_logloss = 0;  // progressive
-  MetricReport progressive;                   // the same by phase, head and slice
-  Accounting accounting;                      // over the whole life of the model
-  std::vector<PhaseSummary> phases;           // of a job with several
+  std::optional<double> auc, logloss;              // on the test data, if any
+  std::optional<MetricReport> test;                // everything else about it
+  std::optional<double> train_auc, train_logloss;  // progressive, of the same head as `auc`
+  MetricReport progressive;                        // everything else about it
+  Accounting accounting;                           // over the whole life of the model
+  std::vector<PhaseSummary> phases;                // of a job with several
   uint64_t rows = 0;
   uint64_t peak_rss_bytes = 0;
   std::string resumed_from;  // path of a checkpoint; empty: started fresh

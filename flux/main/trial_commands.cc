@@ -79,8 +79,8 @@ Result<Summary> smoke(const Job& job, uint64_t batches, const Told& told) {
                         run_trial(job, batches, install_stop_signal(), told.json()));
   FLUX_RETURN_IF_ERROR(check_trial(trial));
   const Summary& s = trial.summary;
-  told.say(fmt::format("good: {} examples read, trained and counted once; log loss {:.5f}, {} rows",
-                       with_commas(s.examples), s.train_logloss, with_commas(s.rows)));
+  told.say(fmt::format("good: {} examples read, trained and counted once; loss {:.5f}, {} rows",
+                       with_commas(s.examples), s.progressive.loss, with_commas(s.rows)));
   told.say("good: a checkpoint written, read back, and evaluated to the same loss");
   told.say(
       fmt::format("good: {} {} examples evaluated: {}", with_commas(trial.read_back.examples),

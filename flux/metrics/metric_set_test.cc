@@ -229,6 +229,13 @@ TEST(ScoredBytes, EveryPartTravels) {
         expect_equal(told.report(), direct.report());
         EXPECT_EQ(told.report().rows[0].key.head, "ctr");
       }
+  Data data = make(100, 5, true, true);
+  data.labels = data.predictions;
+  KeyedBatch classes{{}, data.all()};
+  classes.batch.class_numbers = true;
+  MetricSet told;
+  ASSERT_TRUE(told.add_encoded(encode_scored(100, 2.5, {&classes, 1})).is_ok());
+  EXPECT_EQ(*told.report().whole()->accuracy, 1);
 }
 
 TEST(ScoredBytes, NonsenseIsRefusedWhole) {
