@@ -167,8 +167,9 @@ class Model {
         if (!reader->read_batch(j, &work.batch).is_ok()) std::exit(1);
         pull(&work);
         net_->set_parameters(work.dense->data());
-        const double loss = net_->predict(input(work), predictions_.data());
-        metrics.add(work.batch.labels.data(), predictions_.data(), work.batch.size, loss);
+        net_->predict(input(work), predictions_.data());
+        const size_t n = work.batch.size;
+        metrics.add({{predictions_.data(), n}, {work.batch.labels.data(), n}, {}, {}});
       }
     }
     return metrics;
@@ -304,7 +305,7 @@ int run(const Settings& s) {
   Model model(s);
   Training training(s, &model);
   training.run();
-  const BinaryMetrics metrics = model.evaluate();
+  const MetricValues metrics = model.evaluate().values();
   std::string workers;
   for (const uint32_t n : s.workers) workers += (workers.empty() ? "" : ",") + std::to_string(n);
   std::printf(
@@ -312,8 +313,9 @@ int run(const Settings& s) {
       "\"workers\": \"%s\", \"seed\": %llu, \"auc\": %.6f, \"log_loss\": %.6f, \"batches\": %zu, "
       "\"pushes\": %llu, \"refused\": %llu}\n",
       s.mode.c_str(), s.policy.lr.c_str(), s.policy.warmup_batches, workers.c_str(),
-      static_cast<unsigned long long>(s.seed), metrics.auc(), metrics.log_loss(),
-      training.batches(), static_cast<unsigned long long>(training.pushes()),
+      static_cast<unsigned long long>(s.seed), metrics.auc.value_or(0.5),
+      metrics.log_loss.value_or(0), training.batches(),
+      static_cast<unsigned long long>(training.pushes()),
       static_cast<unsigned long long>(training.refused()));
   return 0;
 }

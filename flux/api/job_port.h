@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -88,13 +89,22 @@ struct RefusedBatch {
 
 constexpr size_t kSuspectsMax = 64;  // in one report
 
+constexpr size_t kReportPhasesMax = 1024;  // in one report
+
+// The network of one phase.
+struct PhaseReport {
+  uint64_t examples = 0;
+  double loss_sum = 0;
+  std::optional<double> auc;  // progressive, of its first head; nothing: it has none
+};
+
 // What a worker has done since it joined; totals, so that a lost report costs nothing.
 struct WorkerReport {
   uint64_t examples = 0;
   uint64_t batches = 0;
   double loss_sum = 0;
-  double train_auc = 0.5;
-  uint64_t duplicates = 0;  // shard answers "had it before"
+  std::optional<double> train_auc;  // of the phase that it trained last
+  uint64_t duplicates = 0;          // shard answers "had it before"
   uint64_t resends = 0;
   uint64_t bytes_sent = 0, bytes_received = 0;  // on the wire, to and from servers
   double cpu_s = 0;
@@ -110,6 +120,7 @@ struct WorkerReport {
   LatencyHistogram push_times = {};  // from each push request to its answer
   // Servers that do not answer it; at most kSuspectsMax. A guess: a wrong one does no harm.
   std::vector<ServerId> suspects = {};
+  std::vector<PhaseReport> phases = {};  // by the number of the network
 };
 
 struct LeaseRequest {

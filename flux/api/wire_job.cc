@@ -15,7 +15,7 @@ void put_report(const WorkerReport& m, wire::WorkerReport* out) {
   out->set_examples(m.examples);
   out->set_batches(m.batches);
   out->set_loss_sum(m.loss_sum);
-  out->set_train_auc(m.train_auc);
+  if (m.train_auc) out->set_train_auc(*m.train_auc);
   out->set_duplicates(m.duplicates);
   out->set_resends(m.resends);
   out->set_bytes_sent(m.bytes_sent);
@@ -30,13 +30,19 @@ void put_report(const WorkerReport& m, wire::WorkerReport* out) {
   out->mutable_push_times()->Assign(times.begin(), times.end());
   out->set_push_time_max_ns(m.push_times.max_ns());
   out->mutable_suspects()->Assign(m.suspects.begin(), m.suspects.end());
+  for (const PhaseReport& phase : m.phases) {
+    wire::PhaseReport* p = out->add_phases();
+    p->set_examples(phase.examples);
+    p->set_loss_sum(phase.loss_sum);
+    if (phase.auc) p->set_auc(*phase.auc);
+  }
 }
 
 Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
   *m = {in.examples(),
         in.batches(),
         in.loss_sum(),
-        in.train_auc(),
+        in.has_train_auc() ? std::optional(in.train_auc()) : std::nullopt,
         in.duplicates(),
         in.resends(),
         in.bytes_sent(),
@@ -49,7 +55,13 @@ Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
         in.metrics(),
         LatencyHistogram::of({in.push_times().data(), static_cast<size_t>(in.push_times_size())},
                              in.push_time_max_ns()),
-        {in.suspects().begin(), in.suspects().end()}};
+        {in.suspects().begin(), in.suspects().end()},
+        {}};
+  if (static_cast<size_t>(in.phases_size()) > kReportPhasesMax)
+    return invalid("a report of {} phases, at most {}", in.phases_size(), kReportPhasesMax);
+  for (const wire::PhaseReport& p : in.phases())
+    m->phases.push_back(
+        {p.examples(), p.loss_sum(), p.has_auc() ? std::optional(p.auc()) : std::nullopt});
   if (m->suspects.size() > kSuspectsMax)
     return invalid("a report of {} suspects, at most {}", m->suspects.size(), kSuspectsMax);
   for (const ServerId suspect : m->suspects)

@@ -213,7 +213,8 @@ WorkerReport some_report() {
           {{1, 2, 3, 4}},
           "seen",
           times,
-          {3, 0}};
+          {3, 0},
+          {{7, 1.5, 0.25}, {8, 2.5, std::nullopt}}};
 }
 void expect_some_report(const WorkerReport& r) {
   EXPECT_EQ(r.examples, 1U);
@@ -224,6 +225,11 @@ void expect_some_report(const WorkerReport& r) {
   EXPECT_EQ(r.batches, 2U);
   EXPECT_EQ(r.loss_sum, 3.5);
   EXPECT_EQ(r.train_auc, 0.75);
+  ASSERT_EQ(r.phases.size(), 2U);
+  EXPECT_EQ(r.phases[0].examples, 7U);
+  EXPECT_EQ(r.phases[1].loss_sum, 2.5);
+  EXPECT_EQ(r.phases[0].auc, 0.25);
+  EXPECT_FALSE(r.phases[1].auc.has_value());
   EXPECT_EQ(r.duplicates, 5U);
   EXPECT_EQ(r.resends, 6U);
   EXPECT_EQ(r.bytes_sent, 7U);

@@ -168,9 +168,8 @@ void JobMaster::State::report_worker(WorkerId worker, const WorkerReport& report
   }
   if (report.examples >= w.report.examples) {
     w.ahead = {report.ahead.begin(), report.ahead.end()};
-    w.report = report;
+    take_report(&w, report);
     w.report.ahead.clear();
-    take_metrics(&w, report);
   }
   if (now() - w.rate_time >= kSecond) {
     if (w.rate_time > 0)
@@ -193,8 +192,7 @@ void JobMaster::State::leave_worker(const LeaseRequest& last, const WorkerReport
   take_refused(last.refused);
   acknowledge(last.applied, last.evaluated);
   if (report.examples >= at->second.report.examples) {
-    at->second.report = report;
-    take_metrics(&at->second, report);
+    take_report(&at->second, report);
   }
   const std::string name = at->second.info.name;
   workers_members_.leave(last.worker);
@@ -231,7 +229,12 @@ void JobMaster::State::forget_slots(Worker* worker, const Status& why) {
   }
 }
 
-void JobMaster::State::take_metrics(Worker* worker, const WorkerReport& report) {
+void JobMaster::State::take_report(Worker* worker, const WorkerReport& report) {
+  const std::vector<PhaseReport>& before = worker->report.phases;
+  for (uint32_t p = 0; p < report.phases.size(); ++p)
+    if (report.phases[p].examples > (p < before.size() ? before[p].examples : 0))
+      phase_at_hand_ = p;
+  worker->report = report;
   if (!report.metrics.empty()) worker->metrics = report.metrics;
   worker->report.metrics.clear();
 }

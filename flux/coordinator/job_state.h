@@ -392,6 +392,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   static WorkerReport since(const WorkerReport& report, const WorkerReport& base);
   WorkerReport sum_reports() const;
   void status_of_servers(JobStatus* s) const;
+  void status_of_phase(const WorkerReport& sum, JobStatus* s) const;
   void waits_now(std::vector<WaitStatus>* out) const;
 
   JobPlan plan_;
@@ -483,7 +484,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
 
   WorkerReport left_;  // sums over workers that are gone
   ProgressiveSet left_metrics_;
-  static void take_metrics(Worker* worker, const WorkerReport& report);
+  void take_report(Worker* worker, const WorkerReport& report);
+  uint32_t phase_at_hand_ = 0;  // in which the last reports had more examples than before
   std::vector<WorkerStatus> gone_;
   uint64_t workers_lost_ = 0;
 

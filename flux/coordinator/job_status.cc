@@ -8,12 +8,20 @@ namespace {
 double seconds(TimeNs ns) {
   return static_cast<double>(ns) * 1e-9;
 }
+
+// AUC by the number of examples: each worker tells its own.
+void add_phase(PhaseReport* sum, const PhaseReport& r) {
+  const auto before = static_cast<double>(sum->examples), more = static_cast<double>(r.examples);
+  if (r.auc && r.examples > 0)
+    sum->auc = sum->auc ? (*sum->auc * before + *r.auc * more) / (before + more) : *r.auc;
+  sum->examples += r.examples;
+  sum->loss_sum += r.loss_sum;
+}
 }  // namespace
 
 void JobMaster::State::add_report(WorkerReport* sum, const WorkerReport& r) {
-  const auto before = static_cast<double>(sum->examples), more = static_cast<double>(r.examples);
-  if (r.examples > 0)
-    sum->train_auc = (sum->train_auc * before + r.train_auc * more) / (before + more);
+  sum->phases.resize(std::max(sum->phases.size(), r.phases.size()));
+  for (size_t p = 0; p < r.phases.size(); ++p) add_phase(&sum->phases[p], r.phases[p]);
   sum->examples += r.examples;
   sum->batches += r.batches;
   sum->loss_sum += r.loss_sum;
@@ -36,6 +44,10 @@ WorkerReport JobMaster::State::since(const WorkerReport& report, const WorkerRep
   less(&r.examples, base.examples);
   less(&r.batches, base.batches);
   r.loss_sum -= base.loss_sum;
+  for (size_t p = 0; p < std::min(r.phases.size(), base.phases.size()); ++p) {
+    less(&r.phases[p].examples, base.phases[p].examples);
+    r.phases[p].loss_sum -= base.phases[p].loss_sum;
+  }
   less(&r.duplicates, base.duplicates);
   r.push_times.subtract(base.push_times);
   less(&r.resends, base.resends);
@@ -128,13 +140,25 @@ void JobMaster::State::status_of_servers(JobStatus* s) const {
   status_of_loads(s);
 }
 
+void JobMaster::State::status_of_phase(const WorkerReport& sum, JobStatus* s) const {
+  if (phase_at_hand_ >= sum.phases.size()) return;
+  const PhaseReport& phase = sum.phases[phase_at_hand_];
+  if (plan_.schedule.phases > 1 && phase_at_hand_ < plan_.phases.size())
+    s->phase_name = plan_.phases[phase_at_hand_];
+  s->train_auc = phase.auc;
+  s->phase_examples = phase.examples;
+  s->phase_loss_sum = phase.loss_sum;
+  if (phase.examples > 0) s->train_logloss = phase.loss_sum / static_cast<double>(phase.examples);
+}
+
 // What workers that are here or gone saw while training, each head and slice; as far as they told.
 MetricReport JobMaster::State::progressive() const {
   ProgressiveSet sum = left_metrics_;
   for (const auto& [id, worker] : workers_)
     if (const auto told = ProgressiveSet::decode(worker.metrics); told.is_ok())
       sum.merge(told.value());
-  return sum.report();
+  const WorkerReport all = sum_reports();
+  return sum.report(all.examples, all.loss_sum);
 }
 
 JobStatus JobMaster::State::status() const {
@@ -170,8 +194,7 @@ JobStatus JobMaster::State::status() const {
   s.examples_total = total_examples_;
   s.examples_applied = closed_examples();
   if (queue_ && closed_.size() == pass_) s.examples_applied += examples_by_hints();
-  s.train_auc = sum.train_auc;
-  s.train_logloss = sum.examples > 0 ? sum.loss_sum / static_cast<double>(sum.examples) : 0;
+  status_of_phase(sum, &s);
   s.duplicates = sum.duplicates;
   if (const MetricValues* values = tested_ ? tested_->whole() : nullptr) {
     s.auc = values->auc;

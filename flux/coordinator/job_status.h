@@ -71,7 +71,13 @@ struct JobStatus {
   uint64_t examples_applied = 0;  // by the hints, each once for each repeat
   uint64_t examples_total = 0;    // when the passes known so far are closed
   double examples_per_s = 0;
-  double train_auc = 0.5, train_logloss = 0;
+  // While training, of the network of the phase at hand: AUC of its first head (nothing: it has
+  // none), and the mean of what it minimises.
+  std::optional<double> train_auc;
+  double train_logloss = 0;
+  std::string phase_name;              // of a job with several: whose figures these are
+  uint64_t phase_examples = 0;         // trained by the workers of this run
+  double phase_loss_sum = 0;           // over those
   std::optional<double> auc, logloss;  // of the last test
   std::string last_checkpoint;
   double checkpoint_s_ago = -1;

@@ -43,19 +43,18 @@ std::string JobMaster::State::limit_reached() const {
     uint64_t applied = closed_examples();
     if (pass_open_ && geometry_ && closed_.size() == pass_) applied += examples_by_hints();
     if (applied >= stop.examples)
-      return fmt::format("stop.examples: {} are applied, {} were asked for", with_commas(applied),
+      return fmt::format("stop.examples: the {} that were asked for are applied",
                          with_commas(stop.examples));
   }
   if (stop.steps > 0)
     if (const uint64_t steps = steps_by_hints(); steps >= stop.steps)
-      return fmt::format("stop.steps: {} batches are applied, {} were asked for",
-                         with_commas(steps), with_commas(stop.steps));
+      return fmt::format("stop.steps: the {} batches that were asked for are applied",
+                         with_commas(stop.steps));
   if (stop.seconds > 0) {
     const TimeNs running = phase_ == Phase::kTraining ? now() - train_start_ : 0;
     const double trained = static_cast<double>(train_ns_ + running) * 1e-9;
     if (trained >= stop.seconds)
-      return fmt::format("stop.seconds: trained for {:.1f} s, {:.1f} were asked for", trained,
-                         stop.seconds);
+      return fmt::format("stop.seconds: the {:g} s that were asked for are over", stop.seconds);
   }
   return "";
 }

@@ -73,9 +73,11 @@ void add_job(const JobStatus& status, Text* text) {
   text->value(number(status.examples_total));
   text->metric("flux_examples_per_second", "gauge", "Examples trained per second, lately.");
   text->value(status.examples_per_s);
-  text->metric("flux_train_auc", "gauge", "Progressive AUC while training.");
-  text->value(status.train_auc);
-  text->metric("flux_train_logloss", "gauge", "Mean log loss while training.");
+  if (status.train_auc) {
+    text->metric("flux_train_auc", "gauge", "Progressive AUC while training.");
+    text->value(*status.train_auc);
+  }
+  text->metric("flux_train_logloss", "gauge", "Mean loss while training.");
   text->value(status.train_logloss);
   if (status.auc) {
     text->metric("flux_test_auc", "gauge", "AUC of the last test.");

@@ -200,6 +200,7 @@ class CoordinatorProcess {
     shown.precision = precision_name(precision);  // workers on other machines choose for themselves
     shown.embedded = false;
     shown.mode = job.mode;
+    shown.log_loss = role_.minimises_log_loss();
     shown.wire = job.wire;
     shown.resume_command = arguments_.resume_command;
     shown.json = arguments_.json;

@@ -17,7 +17,7 @@ JobConsole::JobConsole(JobConsoleOptions options)
       view_(options_.json || options_.quiet ? ProgressView::Show::kNothing
             : options_.terminal             ? ProgressView::Show::kBar
                                             : ProgressView::Show::kLines,
-            &curve_),
+            &curve_, options_.log_loss),
       record_(options_.output),
       events_(options_.json) {
   events_.emit("started", {{"job", options_.job},
@@ -53,8 +53,9 @@ void JobConsole::tell_new_rows() {
                                     {"total", total_},
                                     {"loss_since", row.loss_since},
                                     {"loss_average", row.loss_average},
-                                    {"auc", row.auc},
+                                    {"auc", nullptr},
                                     {"examples_per_s", row.examples_per_s}};
+    if (row.auc) event["auc"] = *row.auc;
     if (parts && last) event["heads"] = metrics_json(seen)["heads"];
     events_.emit("progress", event);
   }
@@ -63,8 +64,11 @@ void JobConsole::tell_new_rows() {
 ProgressPoint JobConsole::point(const JobStatus& status) const {
   ProgressPoint p;
   p.examples = status.examples_run;
-  p.loss_sum = status.train_logloss * static_cast<double>(status.examples_run);
+  p.loss_sum = status.phase_loss_sum;
   p.auc = status.train_auc;
+  p.phase = status.phase_name;
+  p.phase_examples = status.phase_examples;
+  p.phase_loss_sum = status.phase_loss_sum;
   p.applied = status.examples_applied;
   return p;
 }
@@ -152,9 +156,11 @@ Summary JobConsole::summarize() const {
   s.auc = o.last.auc;
   s.logloss = o.last.logloss;
   s.test = o.test;
-  s.train_auc = o.last.train_auc;
-  s.train_logloss = o.last.train_logloss;
   s.progressive = o.progressive;
+  if (const MetricValues* seen = s.progressive.whole(); seen != nullptr) {
+    s.train_auc = seen->auc;
+    s.train_logloss = seen->log_loss;
+  }
   const bool all_closed =
       std::none_of(o.passes.begin(), o.passes.end(),
                    [](const ClosedPass& p) { return p.name == "open" && p.geometry == 0; }) &&
@@ -170,6 +176,7 @@ Summary JobConsole::summarize() const {
   s.resumed_from = o.resumed_from;
   s.stopped_by = o.stopped_by;
   s.untrained = o.untrained;
+  s.passes_left = options_.passes - std::min(options_.passes, o.passes.size());
   s.best = o.best;
   s.precision = options_.precision;
   s.threads = options_.threads;
@@ -262,9 +269,11 @@ void JobConsole::print_end(const Summary& s) {
                     in_output("report.html")));
   if (!s.best.empty()) say("best checkpoint: " + s.best);
   if (!s.stopped_by.empty()) {
-    say(fmt::format("stopped by {}; {} examples of the open pass were left", s.stopped_by,
-                    with_commas(s.untrained)));
-    events_.emit("stopped", {{"by", s.stopped_by}, {"untrained", s.untrained}, {"best", s.best}});
+    say(fmt::format("stopped by {}; {}", s.stopped_by, left_line(s)));
+    events_.emit("stopped", {{"by", s.stopped_by},
+                             {"untrained", s.untrained},
+                             {"passes_left", s.passes_left},
+                             {"best", s.best}});
   } else if (s.state == "stopped") {
     say(fmt::format("stopped; to go on: {}", options_.resume_command));
   }

@@ -29,6 +29,7 @@ struct JobConsoleOptions {
   std::string precision;
   uint32_t threads = 0;  // of the one process; a cluster has those of its workers
   bool embedded = true;
+  bool log_loss = false;  // what is minimised is that, in every phase
   std::string mode = "async";
   std::string wire = "none";
   std::string resume_command;  // printed when stopped

@@ -11,6 +11,7 @@
 #include "flux/main/found_format.h"
 #include "flux/main/pass_data.h"
 #include "flux/main/test_look.h"
+#include "flux/worker/scored.h"
 
 namespace flux {
 namespace {
@@ -78,6 +79,11 @@ std::vector<float> RoleJob::initial_parameters() const {
     all.insert(all.end(), own.begin(), own.end());
   }
   return all;
+}
+
+bool RoleJob::minimises_log_loss() const {
+  return std::all_of(graphs.begin(), graphs.end(),
+                     [](const auto& graph) { return flux::minimises_log_loss(*graph); });
 }
 
 Result<RoleJob> open_role_job(Job job) {

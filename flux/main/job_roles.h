@@ -36,6 +36,7 @@ struct RoleJob {
   uint32_t all_shards = 0;  // dense ones included
 
   std::vector<float> initial_parameters() const;  // of the flat dense vector
+  bool minimises_log_loss() const;                // in every phase, and nothing else
 };
 
 // The file as it travels; `sets` are "field=value" of the command line.

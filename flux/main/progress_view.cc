@@ -1,6 +1,7 @@
 #include "flux/main/progress_view.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -10,7 +11,9 @@
 namespace flux {
 namespace {
 
-constexpr double kDivergedLoss = 5;  // guessing costs 0.7
+// What a loss is by chance depends on the model, so it is held against that of the first row.
+constexpr double kFarUp = 5;
+constexpr uint32_t kFarUpRows = 3;  // in succession
 
 double seconds(TimeNs from, TimeNs to) {
   return static_cast<double>(to - from) * 1e-9;
@@ -42,11 +45,12 @@ void ProgressView::begin(const ProgressPoint& progress, uint64_t total, TimeNs n
   first_examples_ = progress.examples;
   total_ = total;
   start_ = last_row_ = now;
+  const char* loss = log_loss_ ? "log loss" : "loss";
   say(
       fmt::format("{:>14} {:>12} {:>12} {:>12} {:>12} {:>9}\n{:>14} {:>12} {:>12} {:>12} {:>12} "
                   "{:>9}",
-                  "examples", "since last", "average", "progressive", "examples", "time", "",
-                  "log loss", "log loss", "AUC", "per second", "left"));
+                  "examples", "since last", "average", "progressive", "examples", "time", "", loss,
+                  loss, "AUC", "per second", "left"));
 }
 
 bool ProgressView::due(uint64_t examples, TimeNs now) const {
@@ -60,32 +64,50 @@ void ProgressView::update(const ProgressPoint& progress, TimeNs now) {
   if (due(progress.examples, now)) print_row(progress, now);
 }
 
+void ProgressView::fill_losses(const ProgressPoint& progress, CurveRow* row) {
+  const bool parts = !progress.phase.empty();
+  const uint64_t examples = parts ? progress.phase_examples : progress.examples;
+  const double sum = parts ? progress.phase_loss_sum : progress.loss_sum;
+  Losses& of = losses_[progress.phase];
+  if (examples <= of.examples) return;
+  row->loss_since = (sum - of.sum) / static_cast<double>(examples - of.examples);
+  row->loss_average = sum / static_cast<double>(examples);
+  of.examples = examples;
+  of.sum = sum;
+  if (of.rows++ == 0) of.first = row->loss_since;
+  of.far_up = of.first > 0 && row->loss_since > kFarUp * of.first ? of.far_up + 1 : 0;
+}
+
+void ProgressView::warn_if_diverging(double loss, Losses* of) {
+  if (warned_ || (std::isfinite(loss) && of->far_up < kFarUpRows)) return;
+  say(
+      fmt::format("warning: the loss is {:g} and was {:g} when this run began: the model diverges; "
+                  "lower the learning rate",
+                  loss, of->first));
+  warned_ = true;
+}
+
 void ProgressView::print_row(const ProgressPoint& progress, TimeNs now) {
-  const double loss = progress.loss_sum;
   CurveRow row = last_;  // where nothing was trained since, the figures of then hold
   row.examples = shown(progress);
   row.auc = progress.auc;
-  if (progress.examples > last_examples_) {
-    const auto fresh = static_cast<double>(progress.examples - last_examples_);
-    row.loss_since = (loss - last_loss_) / fresh;
-    row.loss_average = loss / static_cast<double>(progress.examples);
-    row.examples_per_s = fresh / std::max(1e-9, seconds(last_row_, now));
-  }
+  fill_losses(progress, &row);
+  if (progress.examples > last_examples_)
+    row.examples_per_s = static_cast<double>(progress.examples - last_examples_) /
+                         std::max(1e-9, seconds(last_row_, now));
   const double left = total_ > row.examples && row.examples_per_s > 0
                           ? static_cast<double>(total_ - row.examples) / row.examples_per_s
                           : 0;
-  say(fmt::format("{:>14} {:>12.6f} {:>12.6f} {:>12.6f} {:>12} {:>9}", with_commas(row.examples),
-                  row.loss_since, row.loss_average, row.auc,
+  if (progress.phase != last_phase_) say("phase " + progress.phase);
+  say(fmt::format("{:>14} {:>12.6f} {:>12.6f} {:>12} {:>12} {:>9}", with_commas(row.examples),
+                  row.loss_since, row.loss_average, row.auc ? fmt::format("{:.6f}", *row.auc) : "-",
                   with_commas(static_cast<uint64_t>(row.examples_per_s)), human_seconds(left)));
-  if (!(row.loss_since < kDivergedLoss) && !warned_) {
-    say("warning: the loss is far above chance: the model diverges; lower the learning rate");
-    warned_ = true;
-  }
+  warn_if_diverging(row.loss_since, &losses_[progress.phase]);
   curve_->add(row);
   last_ = row;
   last_row_ = now;
   last_examples_ = progress.examples;
-  last_loss_ = loss;
+  last_phase_ = progress.phase;
   ++rows_;
 }
 

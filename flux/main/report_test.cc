@@ -43,11 +43,21 @@ TEST_F(Report, CurveContinuesWhereTheJobResumes) {
   ASSERT_EQ(resumed.rows().size(), 2U);
   EXPECT_EQ(resumed.rows()[1].examples, 200U);
   EXPECT_DOUBLE_EQ(resumed.rows()[1].loss_since, 0.25);
-  EXPECT_DOUBLE_EQ(resumed.rows()[1].auc, 0.62);
+  EXPECT_DOUBLE_EQ(*resumed.rows()[1].auc, 0.62);
   EXPECT_DOUBLE_EQ(resumed.rows()[1].examples_per_s, 2000);
   Curve all;
   all.load(at("curve.tsv"), 400);
   EXPECT_EQ(all.rows().size(), 4U);
+  Curve none;  // no AUC is not one of 0.5
+  none.add({100, 0.5, 0.5, std::nullopt, 10});
+  EXPECT_NE(none.to_svg("no ranking", 0).find("loss since last"), std::string::npos);
+  EXPECT_EQ(none.to_svg("no ranking", 0).find("AUC"), std::string::npos);
+  ASSERT_TRUE(none.save(at("none.tsv")).is_ok());
+  EXPECT_TRUE(read_whole_file(at("none.tsv"), 4096).value().ends_with("\tnull\t10\n"));
+  Curve back;
+  back.load(at("none.tsv"), 100);
+  ASSERT_EQ(back.rows().size(), 1U);
+  EXPECT_FALSE(back.rows()[0].auc.has_value());
 }
 
 TEST_F(Report, AnOddCurveFileGivesNoRows) {
@@ -96,6 +106,8 @@ TEST_F(Report, SummaryHasTheDocumentedFields) {
   EXPECT_EQ(json["doubled"], 7);
   EXPECT_EQ(json["applied_once"], 999983);
   EXPECT_TRUE(json["auc"].is_null());
+  EXPECT_TRUE(json["train_auc"].is_null());
+  EXPECT_TRUE(json["train_logloss"].is_null());
   EXPECT_TRUE(json["resumed_from"].is_null());
   EXPECT_EQ(json["model_hash"], "00000000000000ab");
 }
@@ -108,6 +120,24 @@ TEST_F(Report, AccountingLine) {
   s.auc = 0.779214;
   EXPECT_NE(accounting_line(s).find("test AUC 0.77921 "), std::string::npos);
   EXPECT_GT(peak_rss_bytes(), 1U << 20);
+  s.auc.reset();
+  s.test.emplace().rows.emplace_back().values.rmse = 2.5;
+  EXPECT_NE(accounting_line(s).find(" · test RMSE 2.50000 "), std::string::npos);
+  s.test->rows[0].values.rmse.reset();
+  s.test->rows[0].values.accuracy = 0.75;
+  EXPECT_NE(accounting_line(s).find(" · test accuracy 0.75000 "), std::string::npos);
+}
+
+TEST_F(Report, WhatAStoppedRunLeft) {
+  Summary s = summary();
+  EXPECT_EQ(left_line(s), "nothing was left");
+  s.passes_left = 1;
+  EXPECT_EQ(left_line(s), "1 pass was not begun");
+  s.untrained = 1500;
+  s.passes_left = 2;
+  EXPECT_EQ(left_line(s), "1,500 examples of the open pass were left, 2 passes were not begun");
+  s.passes_left = 0;
+  EXPECT_EQ(left_line(s), "1,500 examples of the open pass were left");
 }
 
 TEST_F(Report, OneProcessPerOutputFolder) {
@@ -163,6 +193,70 @@ TEST_F(Report, ProgressRowsAndTheirFigures) {
   EXPECT_EQ(out.find('\033'), std::string::npos);
   EXPECT_NE(out.find("1,300"), std::string::npos);
   EXPECT_NE(out.find(human_seconds(3700 / 100.0)), std::string::npos) << out;
+}
+
+TEST_F(Report, TheTableNamesWhatIsTrained) {
+  Curve curve;
+  for (const bool log_loss : {false, true}) {
+    ProgressView view(ProgressView::Show::kLines, &curve, log_loss);
+    testing::internal::CaptureStdout();
+    view.begin({}, 5000, 0);
+    view.update({100, 60, std::nullopt, 100}, kSecond);
+    const std::string out = testing::internal::GetCapturedStdout();
+    EXPECT_EQ(out.find("log loss") != std::string::npos, log_loss) << out;
+    EXPECT_NE(out.find("   0.600000     0.600000            - "), std::string::npos) << out;
+    EXPECT_FALSE(curve.rows().back().auc.has_value());
+  }
+}
+
+TEST_F(Report, EachPhaseHasItsOwnFigures) {
+  Curve curve;
+  ProgressView view(ProgressView::Show::kLines, &curve);
+  testing::internal::CaptureStdout();
+  view.begin({}, 5000, 0);
+  view.update({100, 0, 0.6, 100, "join", 100, 60}, 2 * kSecond);
+  view.update({300, 0, 0.9, 300, "update", 100, 500}, 4 * kSecond);
+  view.update({400, 0, 0.8, 400, "update", 200, 700}, 6 * kSecond);
+  view.update({500, 0, 0.7, 500, "join", 300, 160}, 8 * kSecond);
+  const std::string out = testing::internal::GetCapturedStdout();
+  const std::vector<CurveRow>& rows = curve.rows();
+  ASSERT_EQ(rows.size(), 4U);
+  const double since[] = {0.6, 5, 2, 0.5}, average[] = {0.6, 5, 3.5, 160.0 / 300};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_DOUBLE_EQ(rows[i].loss_since, since[i]) << i;
+    EXPECT_DOUBLE_EQ(rows[i].loss_average, average[i]) << i;
+  }
+  EXPECT_EQ(rows[1].auc, 0.9);
+  EXPECT_DOUBLE_EQ(rows[1].examples_per_s, 100) << "of all that was trained";
+  EXPECT_NE(out.find("phase join\n"), std::string::npos);
+  EXPECT_NE(out.find("phase update\n"), std::string::npos);
+}
+
+// Rows of one second each, with these mean losses.
+std::string shown_for(const std::vector<double>& losses) {
+  Curve curve;
+  ProgressView view(ProgressView::Show::kLines, &curve);
+  testing::internal::CaptureStdout();
+  view.begin({}, 5000, 0);
+  double sum = 0;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    sum += 10 * losses[i];
+    view.update(progress_of(10 * (i + 1), sum), static_cast<TimeNs>(i + 1) * kSecond);
+  }
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST_F(Report, DivergenceIsToldFromTheStartOfTheRun) {
+  const auto warns = [](const std::vector<double>& losses) {
+    return shown_for(losses).find("diverges") != std::string::npos;
+  };
+  EXPECT_FALSE(warns({6.9, 6.8, 6.5, 6.2})) << "ln(1000) is chance for a softmax over 1,000";
+  EXPECT_FALSE(warns({137, 120, 110, 105})) << "a sum over pairs";
+  EXPECT_FALSE(warns({1e6, 9e5, 9e5, 8e5})) << "a mean square, or a weighted loss";
+  EXPECT_FALSE(warns({0.7, 4, 0.6, 0.6})) << "one odd stretch";
+  EXPECT_TRUE(warns({0.7, 4, 5, 6}));
+  EXPECT_TRUE(warns({1e6, 1e8, 1e9, 1e10}));
+  EXPECT_TRUE(warns({0.7, INFINITY}));
 }
 
 // As recorded: after the loss of two servers the job went back, and trained some of it twice.

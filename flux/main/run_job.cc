@@ -96,6 +96,7 @@ class EmbeddedRun {
     console.precision = precision_name(precision_);
     console.threads = threads_;
     console.mode = job.mode;
+    console.log_loss = role_.minimises_log_loss();
     console.resume_command = options_.resume_command;
     console.json = options_.json;
     console.quiet = options_.quiet;

@@ -32,8 +32,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Summary& s) {
           {"examples per second", with_commas(static_cast<uint64_t>(s.examples_per_s))},
           {"training", seconds(s.train_s)},
           {"start to end", seconds(s.wall_s)},
-          {"progressive AUC", fmt::format("{:.6f} (by buckets)", s.train_auc)},
-          {"progressive log loss", fmt::format("{:.6f}", s.train_logloss)},
+          {"progressive AUC", s.train_auc ? fmt::format("{:.6f} (by buckets)", *s.train_auc) : "-"},
+          {"progressive log loss", s.train_logloss ? fmt::format("{:.6f}", *s.train_logloss) : "-"},
+          {"progressive loss", fmt::format("{:.6f}", s.progressive.loss)},
           {"rows", with_commas(s.rows)},
           {"peak memory", human_bytes(s.peak_rss_bytes)},
           {"threads", std::to_string(s.threads)},
@@ -41,7 +42,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Summary& s) {
           {"mode", s.mode},
           {"wire", s.wire},
           {"stopped by", s.stopped_by.empty() ? "nothing" : s.stopped_by},
-          {"examples left", with_commas(s.untrained)},
+          {"left", left_line(s)},
           {"best checkpoint", s.best.empty() ? "not asked for" : s.best},
           {"resumed from", s.resumed_from.empty() ? "nothing: a fresh start" : s.resumed_from},
           {"model hash", fmt::format("{:016x}", s.model_hash)}};
@@ -60,8 +61,8 @@ Status RunRecord::row(const CurveRow& row, const MetricReport& seen) {
   if (!events_) return Status::ok();
   Scalars values = {{"train/loss", row.loss_since},
                     {"train/loss_average", row.loss_average},
-                    {"train/progressive_auc", row.auc},
                     {"train/examples_per_s", row.examples_per_s}};
+  if (row.auc) values.emplace_back("train/progressive_auc", *row.auc);
   for (const MetricReport::Row& part : seen.rows) add_values("progressive", part, &values);
   return events_->add({wall_clock_s(), row.examples, std::move(values)});
 }

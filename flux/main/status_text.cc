@@ -37,7 +37,9 @@ bool before_training(const JobStatus& s) {
 }
 
 std::string quality_line(const JobStatus& s) {
-  std::string line = fmt::format("train AUC {:.5f}, log loss {:.5f}", s.train_auc, s.train_logloss);
+  std::string line = s.phase_name.empty() ? "" : "phase " + s.phase_name + ": ";
+  if (s.train_auc) line += fmt::format("train AUC {:.5f}, ", *s.train_auc);
+  line += fmt::format("loss {:.5f}", s.train_logloss);
   if (s.auc) line += fmt::format(" · test AUC {:.5f}", *s.auc);
   if (s.logloss) line += fmt::format(", log loss {:.5f}", *s.logloss);
   return line;

@@ -24,6 +24,10 @@ Json accounting_json(const Accounting& a) {
           {"skipped", a.skipped}};
 }
 
+Json number_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
 Json pushes_json(const PushSummary& p) {
   return {{"count", p.times.count()},
           {"p50_ms", p.times.quantile_ms(0.5)},
@@ -43,10 +47,10 @@ std::string summary_json(const Summary& s) {
   j["examples_per_s"] = s.examples_per_s;
   j["wall_s"] = s.wall_s;
   j["train_s"] = s.train_s;
-  j["auc"] = s.auc ? nlohmann::ordered_json(*s.auc) : nullptr;
-  j["logloss"] = s.logloss ? nlohmann::ordered_json(*s.logloss) : nullptr;
-  j["train_auc"] = s.train_auc;
-  j["train_logloss"] = s.train_logloss;
+  j["auc"] = number_or_null(s.auc);
+  j["logloss"] = number_or_null(s.logloss);
+  j["train_auc"] = number_or_null(s.train_auc);
+  j["train_logloss"] = number_or_null(s.train_logloss);
   j["train"] = metrics_json(s.progressive);
   j.update(accounting_json(s.accounting));
   j["phases"] = Json::array();
@@ -61,6 +65,7 @@ std::string summary_json(const Summary& s) {
                                              : nlohmann::ordered_json(s.resumed_from);
   j["stopped_by"] = s.stopped_by.empty() ? Json(nullptr) : Json(s.stopped_by);
   j["untrained"] = s.untrained;
+  j["passes_left"] = s.passes_left;
   j["best"] = s.best.empty() ? Json(nullptr) : Json(s.best);
   j["precision"] = s.precision;
   j["threads"] = s.threads;
@@ -88,10 +93,26 @@ std::string accounting_line(const Accounting& a) {
 
 std::string accounting_line(const Summary& s) {
   std::string line = accounting_line(s.accounting);
-  if (s.auc) line += fmt::format(" · test AUC {:.5f}", *s.auc);
+  if (const MetricValues* test = s.test ? s.test->whole() : nullptr; s.auc) {
+    line += fmt::format(" · test AUC {:.5f}", *s.auc);
+  } else if (test != nullptr && test->accuracy) {
+    line += fmt::format(" · test accuracy {:.5f}", *test->accuracy);
+  } else if (test != nullptr && test->rmse && !test->log_loss) {
+    line += fmt::format(" · test RMSE {:.5f}", *test->rmse);
+  }
   if (s.examples > 0)
     line += fmt::format(" · {} examples/s", with_commas(static_cast<uint64_t>(s.examples_per_s)));
   return line;
+}
+
+std::string left_line(const Summary& s) {
+  std::vector<std::string> parts;
+  if (s.untrained > 0)
+    parts.push_back(counted(s.untrained, "example") + " of the open pass were left");
+  if (s.passes_left > 0)
+    parts.push_back(fmt::format("{} pass{} not begun", with_commas(s.passes_left),
+                                s.passes_left == 1 ? " was" : "es were"));
+  return parts.empty() ? "nothing was left" : join(parts, ", ");
 }
 
 uint64_t peak_rss_bytes() {

@@ -42,17 +42,18 @@ struct Summary {
   double examples_per_s = 0;  // of this run's training
   double wall_s = 0;          // of the process, start to summary
   double train_s = 0;
-  std::optional<double> auc, logloss;         // on the test data, if any
-  std::optional<MetricReport> test;           // everything else about it
-  double train_auc = 0.5, train_logloss = 0;  // progressive
-  MetricReport progressive;                   // the same by phase, head and slice
-  Accounting accounting;                      // over the whole life of the model
-  std::vector<PhaseSummary> phases;           // of a job with several
+  std::optional<double> auc, logloss;              // on the test data, if any
+  std::optional<MetricReport> test;                // everything else about it
+  std::optional<double> train_auc, train_logloss;  // progressive, of the same head as `auc`
+  MetricReport progressive;                        // everything else about it
+  Accounting accounting;                           // over the whole life of the model
+  std::vector<PhaseSummary> phases;                // of a job with several
   uint64_t rows = 0;
   uint64_t peak_rss_bytes = 0;
   std::string resumed_from;  // path of a checkpoint; empty: started fresh
   std::string stopped_by;    // the condition of the job file that ended it; may be empty
   uint64_t untrained = 0;    // examples of the open pass that were left, repeats counted
+  uint64_t passes_left = 0;  // that were not begun
   std::string best;          // the checkpoint that a stop condition found best; may be empty
   std::string precision;
   uint32_t threads = 0;
@@ -66,6 +67,8 @@ struct Summary {
 std::string summary_json(const Summary& summary);
 // "examples 1,000,000 applied once · skipped 0 · lost 0 · doubled 0 · AUC 0.77921 · 68,120 ex/s"
 std::string accounting_line(const Summary& summary);
+// "3 examples of the open pass were left, 2 passes were not begun": what there is of it.
+std::string left_line(const Summary& summary);
 std::string accounting_line(const Accounting& accounting);  // the first four figures
 uint64_t peak_rss_bytes();
 double process_cpu_s();

@@ -175,8 +175,8 @@ Status check_trial(const Trial& trial) {
   if (s.accounting.skipped > aside)
     return invalid("{} examples were left out: their loss or gradient is no number",
                    s.accounting.skipped);
-  if (!std::isfinite(s.train_logloss) || !s.test || !std::isfinite(s.test->loss))
-    return invalid("the loss is {}", s.train_logloss);
+  if (!std::isfinite(s.progressive.loss) || !s.test || !std::isfinite(s.test->loss))
+    return invalid("the loss is {}", s.progressive.loss);
   if (trial.read_back.examples != s.test->examples ||
       !(std::fabs(trial.read_back.loss - s.test->loss) <= kReadBackOff))
     return invalid("the checkpoint evaluates to a loss of {} where the model had {}",

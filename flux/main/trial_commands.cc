@@ -80,8 +80,8 @@ Result<Summary> smoke(const Job& job, uint64_t batches, const Told& told) {
                         run_trial(job, batches, install_stop_signal(), told.json()));
   FLUX_RETURN_IF_ERROR(check_trial(trial));
   const Summary& s = trial.summary;
-  told.say(fmt::format("good: {} examples read, trained and counted once; log loss {:.5f}, {} rows",
-                       with_commas(s.examples), s.train_logloss, with_commas(s.rows)));
+  told.say(fmt::format("good: {} examples read, trained and counted once; loss {:.5f}, {} rows",
+                       with_commas(s.examples), s.progressive.loss, with_commas(s.rows)));
   FLUX_ASSIGN_OR_RETURN(const std::string note, dense_note(trial.text, trial.data, job));
   if (!note.empty()) told.say(note);
   told.say("good: a checkpoint written, read back, and evaluated to the same loss");

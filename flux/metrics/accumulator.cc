@@ -1,28 +1,13 @@
 #include "flux/metrics/accumulator.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace flux {
-namespace {
-
-// A probability of 0 for what happened costs 36, not infinity.
-constexpr double kSmallest = std::numeric_limits<double>::epsilon();
-
-double log_loss(double label, double prediction) {
-  const double p = std::clamp(prediction, kSmallest, 1 - kSmallest);
-  if (label == 1) return -std::log(p);
-  if (label == 0) return -std::log1p(-p);
-  return -(label * std::log(p) + (1 - label) * std::log1p(-p));
-}
-
-}  // namespace
 
 void MetricAccumulator::take_sums(const ScoredBatch& batch) {
   for (size_t i = 0; i < batch.predictions.size(); ++i) {
     const double label = batch.labels[i], prediction = batch.predictions[i];
-    const double weight = batch.weights.empty() ? 1 : batch.weights[i];
+    const double weight = batch.weight(i);
     const double off = prediction - label;
     classes_ = classes_ && (label == 0 || label == 1);
     probabilities_ = probabilities_ && prediction >= 0 && prediction <= 1;
@@ -31,9 +16,12 @@ void MetricAccumulator::take_sums(const ScoredBatch& batch) {
     prediction_.add(weight * prediction);
     absolute_.add(weight * std::fabs(off));
     squared_.add(weight * off * off);
-    if (classes_ && probabilities_) loss_.add(weight * log_loss(label, prediction));
+    if (classes_ && probabilities_) loss_.add(weight * log_loss_of(label, prediction));
   }
   examples_ += batch.predictions.size();
+  class_numbers_ = class_numbers_ || batch.class_numbers;
+  for (size_t i = 0; batch.class_numbers && i < batch.predictions.size(); ++i)
+    if (batch.predictions[i] == batch.labels[i]) right_.add(batch.weight(i));
 }
 
 void MetricAccumulator::add(const ScoredBatch& batch) {
@@ -56,6 +44,8 @@ void MetricAccumulator::merge(const MetricAccumulator& other) {
   examples_ += other.examples_;
   classes_ = classes_ && other.classes_;
   probabilities_ = probabilities_ && other.probabilities_;
+  class_numbers_ = class_numbers_ || other.class_numbers_;
+  right_.merge(other.right_);
   weight_.merge(other.weight_);
   label_.merge(other.label_);
   prediction_.merge(other.prediction_);
@@ -74,6 +64,10 @@ MetricValues MetricAccumulator::values(const MetricOptions& options) const {
   out.weight = weight_.value();
   out.exact = exact_;
   if (!(out.weight > 0)) return out;
+  if (class_numbers_) {
+    out.accuracy = right_.value() / out.weight;
+    return out;
+  }
   out.label_mean = label_.value() / out.weight;
   out.prediction_mean = prediction_.value() / out.weight;
   out.mae = absolute_.value() / out.weight;

@@ -41,10 +41,11 @@ class MetricAccumulator {
   void rank(const MetricOptions& options, MetricValues* out) const;
 
   uint64_t examples_ = 0;
-  bool classes_ = true;        // every label is 0 or 1
-  bool probabilities_ = true;  // every prediction is in [0, 1]
+  bool classes_ = true;         // every label is 0 or 1
+  bool probabilities_ = true;   // every prediction is in [0, 1]
+  bool class_numbers_ = false;  // predictions are no rates: only whether they are right counts
   bool exact_ = true;
-  ExactSum weight_, label_, prediction_, loss_, absolute_, squared_;
+  ExactSum right_, weight_, label_, prediction_, loss_, absolute_, squared_;
   Records records_;       // while exact
   BucketCounts buckets_;  // afterwards
 };

@@ -50,14 +50,46 @@ void ExactSum::merge(const ExactSum& other) {
   added_ = 0;
 }
 
-double ExactSum::value() const {
-  Digits d = digits_;
-  carry(&d);
-  const bool negative = d.back() < 0;
+bool ExactSum::split(Digits* digits) const {
+  *digits = digits_;
+  carry(digits);
+  const bool negative = digits->back() < 0;
   if (negative) {
-    for (int64_t& digit : d) digit = -digit;
-    carry(&d);
+    for (int64_t& digit : *digits) digit = -digit;
+    carry(digits);
   }
+  return negative;
+}
+
+void ExactSum::put(ByteWriter* out) const {
+  Digits d;
+  const bool negative = split(&d);
+  size_t first = 0, end = kDigits - 1;  // the last is for sums beyond every double
+  while (end > 0 && d[end - 1] == 0) --end;
+  while (first < end && d[first] == 0) ++first;
+  out->put(static_cast<uint8_t>(negative ? 1 : 0));
+  out->put(static_cast<uint8_t>(end == 0 ? 0 : first));
+  out->put(static_cast<uint8_t>(end - first));
+  for (size_t i = first; i < end; ++i) out->put(static_cast<uint32_t>(d[i]));
+}
+
+bool ExactSum::get(ByteReader* in) {
+  const bool negative = in->get<uint8_t>() != 0;
+  const size_t first = in->get<uint8_t>();
+  const size_t n = in->get<uint8_t>();
+  if (!in->ok() || first + n >= kDigits) return false;
+  digits_ = {};
+  added_ = 0;
+  for (size_t i = first; i < first + n; ++i) {
+    const auto digit = static_cast<int64_t>(in->get<uint32_t>());
+    digits_[i] = negative ? -digit : digit;
+  }
+  return in->ok();
+}
+
+double ExactSum::value() const {
+  Digits d;
+  const bool negative = split(&d);
   size_t top = kDigits;
   while (top > 0 && d[top - 1] == 0) --top;
   if (top == 0) return 0;

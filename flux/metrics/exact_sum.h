@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "flux/base/bytes.h"
+
 namespace flux {
 
 class ExactSum {
@@ -17,11 +19,15 @@ class ExactSum {
   void add(double value);
   void merge(const ExactSum& other);
   double value() const;
+  // The same bytes for the same sum, however it came about.
+  void put(ByteWriter* out) const;
+  bool get(ByteReader* in);  // false: not such bytes
 
  private:
   static constexpr size_t kDigits = 70;
   using Digits = std::array<int64_t, kDigits>;
   static void carry(Digits* digits);  // every digit but the last into [0, 2^32)
+  bool split(Digits* digits) const;   // into its size, carried; true: it is negative
 
   Digits digits_{};     // of 2^32; the first stands for 2^-1152
   uint32_t added_ = 0;  // since the last carry

@@ -58,5 +58,30 @@ TEST(ExactSum, ManyMergesDoNotOverflow) {
   EXPECT_NEAR(sum.value(), -2000, 1e-9);
 }
 
+TEST(ExactSum, TravelsAsBytes) {
+  Random random(9);
+  for (int round = 0; round < 200; ++round) {
+    ExactSum sum, back, shuffled;
+    std::vector<double> values;
+    for (uint64_t n = random.below(6); n > 0; --n)
+      values.push_back(std::ldexp(random.normal(), static_cast<int>(random.below(400)) - 200));
+    for (const double v : values) sum.add(v);
+    for (size_t i = values.size(); i > 0; --i) shuffled.add(values[i - 1]);
+    ByteWriter out, other;
+    sum.put(&out);
+    shuffled.put(&other);
+    const std::string bytes = out.take();
+    EXPECT_EQ(bytes, other.take());
+    ByteReader in(bytes);
+    ASSERT_TRUE(back.get(&in));
+    EXPECT_EQ(in.left(), 0U);
+    EXPECT_EQ(back.value(), sum.value());
+    for (size_t cut = 0; cut < bytes.size(); ++cut) {
+      ByteReader less(std::string_view(bytes).substr(0, cut));
+      EXPECT_FALSE(back.get(&less));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace flux

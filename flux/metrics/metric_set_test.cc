@@ -121,7 +121,7 @@ TEST(MetricSet, BucketErrorOfAKnownStretch) {
   EXPECT_NEAR(*report_of(data).rows[0].values.bucket_error, 0.1, 1e-12);
   data.predictions.assign(20, 0.5F);  // too few to tell
   data.labels.assign(20, 0.0F);
-  EXPECT_EQ(*report_of(data).rows[0].values.bucket_error, 0);
+  EXPECT_FALSE(report_of(data).rows[0].values.bucket_error.has_value());
 }
 
 TEST(MetricSet, CalibrationBinsShareTheWeight) {
@@ -229,6 +229,13 @@ TEST(ScoredBytes, EveryPartTravels) {
         expect_equal(told.report(), direct.report());
         EXPECT_EQ(told.report().rows[0].key.head, "ctr");
       }
+  Data data = make(100, 5, true, true);
+  data.labels = data.predictions;
+  KeyedBatch classes{{}, data.all()};
+  classes.batch.class_numbers = true;
+  MetricSet told;
+  ASSERT_TRUE(told.add_encoded(encode_scored(100, 2.5, {&classes, 1})).is_ok());
+  EXPECT_EQ(*told.report().whole()->accuracy, 1);
 }
 
 TEST(ScoredBytes, NonsenseIsRefusedWhole) {

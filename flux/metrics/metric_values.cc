@@ -22,6 +22,7 @@ constexpr MetricField kFields[] = {
      &V::calibration_error},
     {"gauc", "AUC inside each group, averaged by impressions (also called WUAUC)", &V::gauc},
     {"uauc", "AUC inside each group, averaged over groups", &V::uauc},
+    {"accuracy", "share of examples whose class is predicted, of a head with many", &V::accuracy},
 };
 
 }  // namespace

@@ -22,13 +22,14 @@ struct MetricKey {
   auto operator<=>(const MetricKey&) const = default;
 };
 
-// Without a value: it has no meaning here (one class only, no groups, labels that are no classes).
+// Without a value: it has no meaning here (one class only, no groups, labels that are no classes;
+// of a head that predicts one of many classes everything but its accuracy).
 struct MetricValues {
   uint64_t examples = 0;
   double weight = 0;  // sum of the examples' weights
   bool exact = true;  // false: too many examples; what needs a ranking is by buckets, or absent
   std::optional<double> auc, log_loss, label_mean, prediction_mean, copc, mae, rmse, bucket_error,
-      calibration_error, gauc, uauc;
+      calibration_error, gauc, uauc, accuracy;
   uint64_t groups = 0;
   std::vector<AtK> at;
   std::vector<CalibrationBin> calibration;

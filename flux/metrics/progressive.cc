@@ -3,32 +3,33 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace flux {
 namespace {
 
-constexpr double kUnit = 1.0 / (1 << 30);
+constexpr uint32_t kUnitBits = 20;
+enum Flags : uint8_t { kWeighted = 1, kNoClasses = 2, kNoProbabilities = 4, kClassNumbers = 8 };
 
 // A batch's sum is rounded by itself, so totals are the same in whatever order batches come.
-int64_t to_units(double sum) {
-  constexpr double kMax = 1e18;
-  return std::llround(std::clamp(sum / kUnit, -kMax, kMax));
+void add_finite(double sum, ExactSum* to) {
+  if (std::isfinite(sum)) to->add(sum);
 }
 
 // Small numbers in few bytes: seven bits each, the last without the high one.
-void put_small(ByteWriter* out, uint32_t value) {
+void put_small(ByteWriter* out, uint64_t value) {
   for (; value >= 0x80; value >>= 7) out->put(static_cast<uint8_t>(value | 0x80));
   out->put(static_cast<uint8_t>(value));
 }
 
-uint32_t get_small(ByteReader* in) {
+uint64_t get_small(ByteReader* in) {
   uint64_t value = 0;
-  for (uint32_t shift = 0; shift < 35; shift += 7) {
+  for (uint32_t shift = 0; shift < 64; shift += 7) {
     const auto byte = in->get<uint8_t>();
     value |= static_cast<uint64_t>(byte & 0x7F) << shift;
     if ((byte & 0x80) == 0) break;
   }
-  return static_cast<uint32_t>(value);
+  return value;
 }
 
 }  // namespace
@@ -39,76 +40,106 @@ void BinaryMetrics::make_room() {
   negative_.resize(buckets_);
 }
 
-void BinaryMetrics::add(const float* labels, const float* predictions, uint32_t n,
-                        double loss_sum) {
+void BinaryMetrics::weigh() {
+  if (std::exchange(weighted_, true)) return;
+  for (uint64_t& count : positive_) count <<= kUnitBits;
+  for (uint64_t& count : negative_) count <<= kUnitBits;
+}
+
+void BinaryMetrics::add(const ScoredBatch& batch) {
   make_room();
-  uint64_t positives = 0;
-  double predicted = 0;
+  if (std::any_of(batch.weights.begin(), batch.weights.end(), [](float w) { return w != 1; }))
+    weigh();
+  class_numbers_ = class_numbers_ || batch.class_numbers;
   const auto shift = static_cast<uint32_t>(std::countr_zero(kScoreBuckets / buckets_));
-  for (uint32_t i = 0; i < n; ++i) {
-    const uint32_t bucket = score_bucket(predictions[i]) >> shift;
-    const bool positive = labels[i] > 0.5F;
-    ++(positive ? positive_ : negative_)[bucket];
-    positives += positive ? 1 : 0;
-    predicted += static_cast<double>(predictions[i]);
+  double weight = 0, label = 0, prediction = 0, loss = 0, absolute = 0, squared = 0, right = 0;
+  for (size_t i = 0; i < batch.predictions.size(); ++i) {
+    const double w = batch.weight(i), y = batch.labels[i], p = batch.predictions[i];
+    const uint32_t bucket = score_bucket(batch.predictions[i]) >> shift;
+    (y > 0.5 ? positive_ : negative_)[bucket] +=
+        weighted_ ? static_cast<uint64_t>(std::llround(std::ldexp(w, kUnitBits))) : 1;
+    classes_ = classes_ && (y == 0 || y == 1);
+    probabilities_ = probabilities_ && p >= 0 && p <= 1;
+    weight += w;
+    label += w * y;
+    prediction += w * p;
+    absolute += w * std::fabs(p - y);
+    squared += w * (p - y) * (p - y);
+    right += p == y ? w : 0;
+    if (ranked()) loss += w * log_loss_of(y, p);
   }
-  positives_ += positives;
-  negatives_ += n - positives;
-  loss_ += to_units(loss_sum);
-  predicted_ += std::isfinite(predicted) ? to_units(predicted) : 0;
+  examples_ += batch.predictions.size();
+  add_finite(weight, &weight_);
+  add_finite(label, &label_);
+  add_finite(prediction, &prediction_);
+  add_finite(loss, &loss_);
+  add_finite(absolute, &absolute_);
+  add_finite(squared, &squared_);
+  add_finite(right, &right_);
 }
 
 void BinaryMetrics::merge(const BinaryMetrics& other) {
   if (other.positive_.empty()) return;
   make_room();
+  if (other.weighted_) weigh();
+  const uint32_t shift = weighted_ && !other.weighted_ ? kUnitBits : 0;
   for (uint32_t i = 0; i < buckets_; ++i) {
-    positive_[i] += other.positive_[i];
-    negative_[i] += other.negative_[i];
+    positive_[i] += other.positive_[i] << shift;
+    negative_[i] += other.negative_[i] << shift;
   }
-  positives_ += other.positives_;
-  negatives_ += other.negatives_;
-  loss_ += other.loss_;
-  predicted_ += other.predicted_;
+  examples_ += other.examples_;
+  classes_ = classes_ && other.classes_;
+  probabilities_ = probabilities_ && other.probabilities_;
+  class_numbers_ = class_numbers_ || other.class_numbers_;
+  weight_.merge(other.weight_);
+  label_.merge(other.label_);
+  prediction_.merge(other.prediction_);
+  loss_.merge(other.loss_);
+  absolute_.merge(other.absolute_);
+  squared_.merge(other.squared_);
+  right_.merge(other.right_);
 }
 
-void BinaryMetrics::clear() {
-  *this = BinaryMetrics(buckets_);
-}
-
-double BinaryMetrics::auc() const {
+std::optional<double> BinaryMetrics::auc() const {
+  if (!ranked()) return std::nullopt;
   AucSum sum;
-  for (size_t i = 0; i < positive_.size(); ++i) sum.add(positive_[i], negative_[i]);
+  for (size_t i = 0; i < positive_.size(); ++i)
+    sum.add(static_cast<double>(positive_[i]), static_cast<double>(negative_[i]));
+  if (!sum.both_classes()) return std::nullopt;
   return sum.value();
-}
-
-double BinaryMetrics::log_loss() const {
-  return examples() == 0 ? 0 : static_cast<double>(loss_) * kUnit / static_cast<double>(examples());
-}
-
-double BinaryMetrics::ctr() const {
-  return examples() == 0 ? 0 : static_cast<double>(positives_) / static_cast<double>(examples());
 }
 
 MetricValues BinaryMetrics::values() const {
   MetricValues out;
-  out.examples = examples();
-  out.weight = static_cast<double>(examples());
+  out.examples = examples_;
+  out.weight = weight_.value();
   out.exact = false;
-  if (examples() == 0) return out;
-  if (positives_ > 0 && negatives_ > 0) out.auc = auc();
-  out.log_loss = log_loss();
-  out.label_mean = ctr();
-  out.prediction_mean = static_cast<double>(predicted_) * kUnit / static_cast<double>(examples());
-  if (*out.prediction_mean > 0) out.copc = *out.label_mean / *out.prediction_mean;
+  if (!(out.weight > 0)) return out;
+  if (class_numbers_) {
+    out.accuracy = right_.value() / out.weight;
+    return out;
+  }
+  out.auc = auc();
+  if (ranked()) out.log_loss = loss_.value() / out.weight;
+  out.label_mean = label_.value() / out.weight;
+  out.prediction_mean = prediction_.value() / out.weight;
+  if (prediction_.value() > 0) out.copc = label_.value() / prediction_.value();
+  out.mae = absolute_.value() / out.weight;
+  out.rmse = std::sqrt(squared_.value() / out.weight);
   return out;
 }
 
 void BinaryMetrics::put(ByteWriter* out) const {
   out->put(buckets_);
-  out->put(positives_);
-  out->put(negatives_);
-  out->put(loss_);
-  out->put(predicted_);
+  out->put(examples_);
+  out->put(static_cast<uint8_t>((weighted_ ? kWeighted : 0) | (classes_ ? 0 : kNoClasses) |
+                                (probabilities_ ? 0 : kNoProbabilities) |
+                                (class_numbers_ ? kClassNumbers : 0)));
+  // Once it has no meaning it depends on the order how much was summed before.
+  const ExactSum none;
+  for (const ExactSum* sum :
+       {&weight_, &label_, &prediction_, ranked() ? &loss_ : &none, &absolute_, &squared_, &right_})
+    sum->put(out);
   uint32_t filled = 0;
   for (size_t i = 0; i < positive_.size(); ++i)
     filled += (positive_[i] | negative_[i]) != 0 ? 1 : 0;
@@ -125,10 +156,14 @@ void BinaryMetrics::put(ByteWriter* out) const {
 
 bool BinaryMetrics::get(ByteReader* in) {
   buckets_ = in->get<uint32_t>();
-  positives_ = in->get<uint64_t>();
-  negatives_ = in->get<uint64_t>();
-  loss_ = in->get<int64_t>();
-  predicted_ = in->get<int64_t>();
+  examples_ = in->get<uint64_t>();
+  const auto flags = in->get<uint8_t>();
+  weighted_ = (flags & kWeighted) != 0;
+  classes_ = (flags & kNoClasses) == 0;
+  probabilities_ = (flags & kNoProbabilities) == 0;
+  class_numbers_ = (flags & kClassNumbers) != 0;
+  for (ExactSum* sum : {&weight_, &label_, &prediction_, &loss_, &absolute_, &squared_, &right_})
+    if (!sum->get(in)) return false;
   const auto filled = in->get<uint32_t>();
   if (!in->ok() || !std::has_single_bit(buckets_) || buckets_ > kScoreBuckets || filled > buckets_)
     return false;
@@ -137,8 +172,9 @@ bool BinaryMetrics::get(ByteReader* in) {
   make_room();
   uint64_t at = 0;
   for (uint32_t n = 0; n < filled; ++n, ++at) {
-    at += get_small(in);
-    if (!in->ok() || at >= buckets_) return false;
+    const uint64_t step = get_small(in);
+    if (!in->ok() || step >= buckets_ || at + step >= buckets_) return false;
+    at += step;
     positive_[at] = get_small(in);
     negative_[at] = get_small(in);
   }

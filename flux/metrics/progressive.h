@@ -1,14 +1,17 @@
 // BinaryMetrics: AUC and means while training, each prediction made before its example was learnt.
-// Cheap rather than exact: counts in buckets of the probability (2^17 need 1 MB), AUC by the
-// trapezoid over them, within about 1e-5; held-out data has exact metrics (metric_set.h). Sums are
-// integers, so merging depends on no order.
+// Cheap rather than exact: weights in buckets of the probability (2^17 need 2 MB), AUC by the
+// trapezoid over them, within about 1e-5; held-out data has exact metrics (metric_set.h). What has
+// no meaning there has none here, and weights count alike. Sums are integers, so merging depends on
+// no order.
 // Not thread-safe; one per thread, merged when read.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "flux/base/bytes.h"
+#include "flux/metrics/exact_sum.h"
 #include "flux/metrics/metric_values.h"
 #include "flux/metrics/score_runs.h"
 
@@ -19,15 +22,12 @@ class BinaryMetrics {
   // `buckets`: a power of two, at most kScoreBuckets.
   explicit BinaryMetrics(uint32_t buckets = kScoreBuckets) : buckets_(buckets) {}
 
-  void add(const float* labels, const float* predictions, uint32_t n, double loss_sum);
+  void add(const ScoredBatch& batch);
   void merge(const BinaryMetrics& other);  // with as many buckets
-  void clear();
   uint32_t buckets() const { return buckets_; }
-  uint64_t examples() const { return positives_ + negatives_; }
-  // 0.5 when only one class was seen.
-  double auc() const;
-  double log_loss() const;  // mean
-  double ctr() const;       // share of positives
+  uint64_t examples() const { return examples_; }
+  // Nothing: one class only, or labels and predictions that are no classes and probabilities.
+  std::optional<double> auc() const;
   MetricValues values() const;
 
   // Buckets that are not empty, and the sums.
@@ -37,10 +37,16 @@ class BinaryMetrics {
 
  private:
   void make_room();
+  void weigh();  // from counts to units
+  bool ranked() const { return classes_ && probabilities_ && !class_numbers_; }
   uint32_t buckets_;
-  std::vector<uint32_t> positive_, negative_;  // empty until something is added
-  uint64_t positives_ = 0, negatives_ = 0;
-  int64_t loss_ = 0, predicted_ = 0;  // sums, in units of 2^-30
+  std::vector<uint64_t> positive_, negative_;  // empty until something is added
+  uint64_t examples_ = 0;
+  bool weighted_ = false;  // buckets are in units of 2^-20; else every weight was 1, and they count
+  bool classes_ = true;    // every label is 0 or 1
+  bool probabilities_ = true;   // every prediction is in [0, 1]
+  bool class_numbers_ = false;  // of one class of many
+  ExactSum weight_, label_, prediction_, loss_, absolute_, squared_, right_;
 };
 
 }  // namespace flux

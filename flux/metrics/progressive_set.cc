@@ -1,44 +1,36 @@
 #include "flux/metrics/progressive_set.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 namespace flux {
 namespace {
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 constexpr size_t kNameMax = 256;
-
-// -log of the probability given to what happened; nothing is given less than 1e-7.
-double log_loss_of(float label, float prediction) {
-  const double p = std::clamp(static_cast<double>(prediction), 1e-7, 1 - 1e-7);
-  return -std::log(label > 0.5F ? p : 1 - p);
-}
 
 }  // namespace
 
-void ProgressiveSet::add(const MetricKey& key, const float* labels, const float* predictions,
-                         uint32_t n, double loss_sum) {
-  by_key_[key].add(labels, predictions, n, loss_sum);
+void ProgressiveSet::add(const MetricKey& key, HeadPlace place, const ScoredBatch& batch) {
+  by_key_[key].add(batch);
+  heads_.try_emplace(place, key);
 }
 
-void ProgressiveSet::add_slices(MetricKey key, const float* labels, const float* predictions,
+void ProgressiveSet::add_slices(MetricKey key, const ScoredBatch& batch,
                                 std::span<const Slice> slices) {
-  std::vector<float> some_labels, some_predictions;
+  std::vector<float> labels, predictions, weights;
   for (const Slice& slice : slices) {
-    some_labels.clear();
-    some_predictions.clear();
-    double loss = 0;
+    labels.clear();
+    predictions.clear();
+    weights.clear();
     for (const uint32_t i : slice.examples) {
-      some_labels.push_back(labels[i]);
-      some_predictions.push_back(predictions[i]);
-      loss += log_loss_of(labels[i], predictions[i]);
+      labels.push_back(batch.labels[i]);
+      predictions.push_back(batch.predictions[i]);
+      if (!batch.weights.empty()) weights.push_back(batch.weights[i]);
     }
     key.slice = slice.name;
     by_key_.try_emplace(key, kSliceBuckets)
-        .first->second.add(some_labels.data(), some_predictions.data(),
-                           static_cast<uint32_t>(some_labels.size()), loss);
+        .first->second.add({predictions, labels, weights, {}, batch.class_numbers});
   }
   keep_smallest(slice_values_, &by_key_);
 }
@@ -49,20 +41,24 @@ void ProgressiveSet::merge(const ProgressiveSet& other) {
     const auto [at, is_new] = by_key_.try_emplace(key, metrics);
     if (!is_new) at->second.merge(metrics);
   }
+  heads_.insert(other.heads_.begin(), other.heads_.end());
   keep_smallest(slice_values_, &by_key_);
 }
 
-double ProgressiveSet::auc() const {
-  return by_key_.empty() ? 0.5 : by_key_.begin()->second.auc();
+std::optional<double> ProgressiveSet::auc(uint32_t phase) const {
+  const auto first = heads_.lower_bound({phase, 0});
+  if (first == heads_.end() || first->first.phase != phase) return std::nullopt;
+  return by_key_.at(first->second).auc();
 }
 
-MetricReport ProgressiveSet::report() const {
+MetricReport ProgressiveSet::report(uint64_t examples, double loss_sum) const {
   MetricReport out;
-  for (const auto& [key, metrics] : by_key_) {
-    out.rows.push_back({key, metrics.values()});
-    if (key.slice.empty()) out.examples += metrics.examples();
-  }
-  if (!out.rows.empty()) out.loss = out.rows[0].values.log_loss.value_or(0);
+  out.examples = examples;
+  out.loss = examples > 0 ? loss_sum / static_cast<double>(examples) : 0;
+  for (const auto& [place, head] : heads_)
+    for (auto at = by_key_.find(head); at != by_key_.end(); ++at)
+      if (at->first.head == head.head && at->first.phase == head.phase)
+        out.rows.push_back({at->first, at->second.values()});
   return out;
 }
 
@@ -76,6 +72,13 @@ std::string ProgressiveSet::encode() const {
     out.text(key.slice);
     out.text(key.phase);
     metrics.put(&out);
+  }
+  out.put(static_cast<uint32_t>(heads_.size()));
+  for (const auto& [place, key] : heads_) {
+    out.put(place.phase);
+    out.put(place.head);
+    out.text(key.head);
+    out.text(key.phase);
   }
   return out.take();
 }
@@ -98,6 +101,17 @@ Result<ProgressiveSet> ProgressiveSet::decode(std::string_view bytes) {
     if (metrics.buckets() != (key.slice.empty() ? kScoreBuckets : kSliceBuckets))
       return invalid("progressive metrics with {} buckets", metrics.buckets());
     out.by_key_.insert_or_assign(std::move(key), std::move(metrics));
+  }
+  const auto heads = in.get<uint32_t>();
+  if (!in.ok() || heads > keys) return invalid("progressive metrics of {} heads", heads);
+  for (uint32_t i = 0; i < heads; ++i) {
+    HeadPlace place{in.get<uint32_t>(), 0};
+    place.head = in.get<uint32_t>();
+    MetricKey key{in.text(kNameMax), ""};
+    key.phase = in.text(kNameMax);
+    if (!in.ok() || !out.by_key_.contains(key))
+      return invalid("progressive metrics of a head that is not there");
+    out.heads_.insert_or_assign(place, std::move(key));
   }
   if (in.left() != 0) return invalid("progressive metrics with {} bytes too many", in.left());
   return out;

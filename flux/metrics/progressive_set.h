@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,21 +21,28 @@ namespace flux {
 constexpr uint32_t kSliceBuckets = 1U << 12;
 constexpr uint32_t kProgressiveKeysMax = 4096;
 
+// Where a head stands in the job.
+struct HeadPlace {
+  uint32_t phase = 0, head = 0;  // numbers of the network and, in it, of the head
+  auto operator<=>(const HeadPlace&) const = default;
+};
+
 class ProgressiveSet {
  public:
   // At most `slice_values` values of a slot are told apart; a set to merge others into needs not
   // say how many: it takes theirs.
   explicit ProgressiveSet(uint32_t slice_values = 0) : slice_values_(slice_values) {}
 
-  void add(const MetricKey& key, const float* labels, const float* predictions, uint32_t n,
-           double loss_sum);
-  // The same examples by slices; the loss of one is that of a probability.
-  void add_slices(MetricKey key, const float* labels, const float* predictions,
-                  std::span<const Slice> slices);
+  void add(const MetricKey& key, HeadPlace place, const ScoredBatch& batch);
+  // The same examples by slices, of a head that add() has seen.
+  void add_slices(MetricKey key, const ScoredBatch& batch, std::span<const Slice> slices);
   void merge(const ProgressiveSet& other);
   bool empty() const { return by_key_.empty(); }
-  double auc() const;  // of the first head; 0.5: nothing was seen
-  MetricReport report() const;
+  // Of the first head of a phase's network; nothing: it has none, or that has no AUC.
+  std::optional<double> auc(uint32_t phase) const;
+  // Phase after phase, head after head as the network has them, each with its slices. Examples and
+  // loss are those of the networks, whether they have labels or not.
+  MetricReport report(uint64_t examples = 0, double loss_sum = 0) const;
 
   std::string encode() const;
   static Result<ProgressiveSet> decode(std::string_view bytes);
@@ -42,6 +50,7 @@ class ProgressiveSet {
  private:
   uint32_t slice_values_;
   std::map<MetricKey, BinaryMetrics> by_key_;
+  std::map<HeadPlace, MetricKey> heads_;
 };
 
 }  // namespace flux

@@ -43,15 +43,14 @@ struct Columns {
       values.push_back(e.value);
     }
   }
-  uint32_t size() const { return static_cast<uint32_t>(labels.size()); }
 };
 
 void add(const Examples& batch, ProgressiveSet* set) {
   const Columns c(batch);
   const MetricKey key{"click", "", "join"};
-  set->add(key, c.labels.data(), c.predictions.data(), c.size(), 0.25 * c.size());
-  set->add_slices(key, c.labels.data(), c.predictions.data(),
-                  split_slices({"place", kValues}, c.values));
+  const ScoredBatch all{c.predictions, c.labels, {}, {}};
+  set->add(key, {1, 0}, all);
+  set->add_slices(key, all, split_slices({"place", kValues}, c.values));
 }
 
 std::string slice_of(uint64_t value, const std::set<uint64_t>& kept) {
@@ -103,7 +102,7 @@ TEST(ProgressiveSet, SlicesAgreeWithPlainCountsHoweverTheyAreSplit) {
       ASSERT_EQ(row.values.examples, part.size()) << row.key.slice;
       double positives = 0, predicted = 0, loss = 0;
       for (const Example& e : part) {
-        const double p = std::clamp(static_cast<double>(e.prediction), 1e-7, 1 - 1e-7);
+        const double p = std::clamp(static_cast<double>(e.prediction), 0x1p-52, 1 - 0x1p-52);
         positives += e.label;
         predicted += e.prediction;
         loss -= std::log(e.label > 0.5F ? p : 1 - p);
@@ -118,6 +117,45 @@ TEST(ProgressiveSet, SlicesAgreeWithPlainCountsHoweverTheyAreSplit) {
     }
     EXPECT_EQ(slices, parts.size());
   }
+}
+
+TEST(ProgressiveSet, PhasesAndHeadsKeepTheOrderOfTheJob) {
+  const float labels[] = {0, 1}, good[] = {0.25F, 0.75F}, bad[] = {0.75F, 0.25F};
+  ProgressiveSet first(kValues), second(kValues);
+  // Another worker begins with the last phase.
+  second.add({"click", "", "second"}, {1, 0}, {bad, labels, {}, {}});
+  first.add({"view", "", "first"}, {0, 0}, {good, labels, {}, {}});
+  first.add({"buy", "", "first"}, {0, 1}, {bad, labels, {}, {}});
+  const Slice slice{"place=1", {0}};
+  first.add_slices({"view", "", "first"}, {good, labels, {}, {}}, {&slice, 1});
+  ProgressiveSet sum;
+  for (const ProgressiveSet* one : {&second, &first})
+    sum.merge(ProgressiveSet::decode(one->encode()).value());
+  const MetricReport report = sum.report(6, 3);
+  std::vector<std::string> names;
+  for (const MetricReport::Row& row : report.rows) names.push_back(to_string(row.key));
+  EXPECT_EQ(names, (std::vector<std::string>{"first/view", "first/view/place=1", "first/buy",
+                                             "second/click"}));
+  EXPECT_EQ(report.examples, 6U) << "not once for each head";
+  EXPECT_EQ(report.loss, 0.5);
+  EXPECT_EQ(sum.auc(0), 1) << "of the network's first head, not of the alphabet's";
+  EXPECT_EQ(sum.auc(1), 0);
+  EXPECT_FALSE(sum.auc(2).has_value());
+}
+
+TEST(ProgressiveSet, TheWholeLiesBetweenItsSlices) {
+  Random random(8);
+  ProgressiveSet set(kValues);
+  for (const Examples& batch : make_batches(&random)) add(batch, &set);
+  double low = 1e9, high = 0;
+  const MetricReport report = set.report();
+  for (const MetricReport::Row& row : report.rows) {
+    if (row.key.slice.empty()) continue;
+    low = std::min(low, *row.values.log_loss);
+    high = std::max(high, *row.values.log_loss);
+  }
+  EXPECT_LT(low, *report.whole()->log_loss);
+  EXPECT_GT(high, *report.whole()->log_loss);
 }
 
 TEST(ProgressiveSet, TheSameBytesHoweverItIsSplit) {

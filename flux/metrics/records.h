@@ -22,7 +22,14 @@ struct ScoredBatch {
   std::span<const float> predictions, labels;
   std::span<const float> weights;
   std::span<const uint64_t> groups;
+  bool class_numbers = false;  // predictions and labels are numbers of classes, not rates
+
+  float weight(size_t i) const { return weights.empty() ? 1.0F : weights[i]; }
 };
+
+// What a prediction costs: -log of the probability given to what happened. A probability of 0 for
+// it costs 36, not infinity.
+double log_loss_of(double label, double prediction);
 
 // kInvalid: lengths that differ, a value that is not finite, a weight outside [0, kWeightMax].
 Status check_scored(const ScoredBatch& batch);

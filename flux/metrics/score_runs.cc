@@ -38,7 +38,7 @@ AucSum auc_of(std::span<const ScoreRun> runs) {
   return sum;
 }
 
-double bucket_error(std::span<const ScoreRun> runs) {
+std::optional<double> bucket_error(std::span<const ScoreRun> runs) {
   double begin = -1, shown = 0, predicted = 0, clicked = 0;  // of the stretch
   double error_sum = 0, counted = 0;
   size_t next = 0;
@@ -62,7 +62,8 @@ double bucket_error(std::span<const ScoreRun> runs) {
     counted += shown;
     begin = -1;
   }
-  return counted > 0 ? error_sum / counted : 0;
+  if (!(counted > 0)) return std::nullopt;
+  return error_sum / counted;
 }
 
 std::vector<CalibrationBin> calibration(std::span<const ScoreRun> runs, uint32_t bins) {

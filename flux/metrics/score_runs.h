@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -49,8 +50,9 @@ AucSum auc_of(std::span<const ScoreRun> runs);
 // How far predicted and actual rates lie apart where enough was seen to tell. Buckets are walked
 // from 0; a stretch begins when the bucket's lower end has moved more than 0.01 from the last
 // beginning, ends (and counts) when sqrt((1-p)/(p*n)) < 0.05 for its n impressions and mean lower
-// end p, and then has the error |actual/p - 1|. The mean over stretches by impressions; 0 if none.
-double bucket_error(std::span<const ScoreRun> runs);
+// end p, and then has the error |actual/p - 1|. The mean over stretches by impressions; nothing if
+// none counts.
+std::optional<double> bucket_error(std::span<const ScoreRun> runs);
 
 struct CalibrationBin {
   double weight = 0;

@@ -9,7 +9,13 @@ namespace flux {
 namespace {
 
 constexpr uint8_t kVersion = 1;
-enum Parts : uint8_t { kWeights = 1, kGroups = 2, kRealLabels = 4, kAllParts = 7 };
+enum Parts : uint8_t {
+  kWeights = 1,
+  kGroups = 2,
+  kRealLabels = 4,
+  kClassNumbers = 8,
+  kAllParts = 15
+};
 
 bool is_class(float label) {
   return label == 0 || label == 1;
@@ -34,9 +40,9 @@ void put_keyed(ByteWriter* out, const KeyedBatch& one) {
   out->text(one.key.head);
   out->text(one.key.slice);
   out->put<uint32_t>(static_cast<uint32_t>(b.predictions.size()));
-  out->put<uint8_t>(static_cast<uint8_t>((b.weights.empty() ? 0 : kWeights) |
-                                         (b.groups.empty() ? 0 : kGroups) |
-                                         (real ? kRealLabels : 0)));
+  out->put<uint8_t>(
+      static_cast<uint8_t>((b.weights.empty() ? 0 : kWeights) | (b.groups.empty() ? 0 : kGroups) |
+                           (real ? kRealLabels : 0) | (b.class_numbers ? kClassNumbers : 0)));
   put_all(out, b.predictions);
   put_labels(out, b.labels, real);
   put_all(out, b.weights);
@@ -48,7 +54,8 @@ struct Columns {
   MetricKey key;
   std::vector<float> predictions, labels, weights;
   std::vector<uint64_t> groups;
-  KeyedBatch view() const { return {key, {predictions, labels, weights, groups}}; }
+  bool class_numbers = false;
+  KeyedBatch view() const { return {key, {predictions, labels, weights, groups, class_numbers}}; }
 };
 
 template <typename T>
@@ -75,6 +82,7 @@ Status get_keyed(ByteReader* in, Columns* out) {
   const auto parts = in->get<uint8_t>();
   if (!in->ok() || n > kScoredExamplesMax || parts > kAllParts)
     return invalid("an evaluated batch that cannot be read");
+  out->class_numbers = (parts & kClassNumbers) != 0;
   get_all(in, n, &out->predictions);
   get_labels(in, n, (parts & kRealLabels) != 0, &out->labels);
   if ((parts & kWeights) != 0) get_all(in, n, &out->weights);

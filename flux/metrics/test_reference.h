@@ -49,7 +49,7 @@ inline double log_loss(const Examples& examples) {
   });
 }
 
-inline double bucket_error(const Examples& examples) {
+inline std::optional<double> bucket_error(const Examples& examples) {
   constexpr int kBuckets = 131072;
   std::vector<double> show(kBuckets), click(kBuckets);
   for (const Example& e : examples) {
@@ -74,7 +74,8 @@ inline double bucket_error(const Examples& examples) {
     counted += n;
     last = -1;
   }
-  return counted > 0 ? errors / counted : 0;
+  if (counted == 0) return std::nullopt;
+  return errors / counted;
 }
 
 inline std::map<uint64_t, Examples> by_group(const Examples& examples) {

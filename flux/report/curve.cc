@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <sstream>
 
@@ -15,6 +16,7 @@ namespace flux {
 namespace {
 
 constexpr const char* kHeader = "examples\tloss_since\tloss_average\tauc\texamples_per_s\n";
+constexpr const char* kNone = "null";
 constexpr int kWidth = 760, kHeight = 420, kLeft = 70, kRight = 70, kTop = 40, kBottom = 50;
 
 struct Range {
@@ -77,9 +79,11 @@ void Curve::load(const std::string& path, uint64_t examples) {
   while (std::getline(in, line)) {
     std::istringstream fields(line);
     CurveRow row;
-    if (!(fields >> row.examples >> row.loss_since >> row.loss_average >> row.auc >>
+    std::string auc;
+    if (!(fields >> row.examples >> row.loss_since >> row.loss_average >> auc >>
           row.examples_per_s))
       return;
+    if (auc != kNone) row.auc = std::strtod(auc.c_str(), nullptr);
     if (row.examples > examples) return;
     rows_.push_back(row);
   }
@@ -88,8 +92,9 @@ void Curve::load(const std::string& path, uint64_t examples) {
 Status Curve::save(const std::string& path) const {
   std::string out = kHeader;
   for (const CurveRow& row : rows_)
-    out += fmt::format("{}\t{:.6f}\t{:.6f}\t{:.6f}\t{:.0f}\n", row.examples, row.loss_since,
-                       row.loss_average, row.auc, row.examples_per_s);
+    out += fmt::format("{}\t{:.6f}\t{:.6f}\t{}\t{:.0f}\n", row.examples, row.loss_since,
+                       row.loss_average, row.auc ? fmt::format("{:.6f}", *row.auc) : kNone,
+                       row.examples_per_s);
   return write_file_atomic(path, out);
 }
 
@@ -103,13 +108,18 @@ std::string Curve::to_svg(const std::string& title, double test_auc) const {
   if (!rows_.empty()) {
     const double most = static_cast<double>(std::max<uint64_t>(1, rows_.back().examples));
     const auto loss = [](const CurveRow& r) { return r.loss_since; };
-    const auto auc = [](const CurveRow& r) { return r.auc; };
+    const auto auc = [](const CurveRow& r) { return *r.auc; };
+    std::vector<CurveRow> ranked;
+    for (const CurveRow& row : rows_)
+      if (row.auc) ranked.push_back(row);
     const Range loss_range = range_of(rows_, loss);
-    const Range auc_range = range_of(rows_, auc);
-    draw_axis(&out, loss_range, true, "#b3261e", "log loss since last");
-    draw_axis(&out, auc_range, false, "#1a5fb4", "progressive AUC");
+    draw_axis(&out, loss_range, true, "#b3261e", "loss since last");
     draw_line(&out, rows_, most, loss_range, loss, "#b3261e");
-    draw_line(&out, rows_, most, auc_range, auc, "#1a5fb4");
+    if (!ranked.empty()) {
+      const Range auc_range = range_of(ranked, auc);
+      draw_axis(&out, auc_range, false, "#1a5fb4", "progressive AUC");
+      draw_line(&out, ranked, most, auc_range, auc, "#1a5fb4");
+    }
     for (int i = 0; i <= 4; ++i)
       out += fmt::format("<text x='{:.1f}' y='{}' text-anchor='middle'>{}</text>\n",
                          kLeft + i / 4.0 * (kWidth - kLeft - kRight), kHeight - kBottom + 18,

@@ -1,11 +1,13 @@
 // Curve: the learning curve of a job: rows on the screen, a table on disk, a picture at the end.
 //
-// One row per report: examples, loss since the last row, average loss, progressive AUC, speed. The
+// One row per report: examples, loss since the last row, average loss, progressive AUC, speed;
+// of a job with phases those of the phase that trains. The
 // table (curve.tsv) is rewritten atomically with each checkpoint, and a resumed job continues it
 // from the row it resumed at. Not thread-safe; owned by the reporter.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +17,9 @@ namespace flux {
 
 struct CurveRow {
   uint64_t examples = 0;      // since the job began, repeats counted
-  double loss_since = 0;      // mean log loss since the row before
+  double loss_since = 0;      // mean of what the network minimises since the row before
   double loss_average = 0;    // mean over this run
-  double auc = 0.5;           // progressive, over this run
+  std::optional<double> auc;  // progressive, over this run; nothing: there is none
   double examples_per_s = 0;  // since the row before
 };
 

@@ -55,6 +55,13 @@ ChartLine curve_line(const RunReport& report, const char* name, double CurveRow:
   return line;
 }
 
+ChartLine auc_line(const RunReport& report) {
+  ChartLine line{"progressive", {}, false};
+  for (const CurveRow& row : report.curve)
+    if (row.auc) line.points.emplace_back(static_cast<double>(row.examples), *row.auc);
+  return line;
+}
+
 ChartLine test_dots(const RunReport& report, const char* name,
                     std::optional<double> MetricValues::*value) {
   ChartLine line{name, {}, true};
@@ -69,10 +76,9 @@ std::string curves(const RunReport& report) {
   const ChartLine loss[] = {curve_line(report, "since last", &CurveRow::loss_since),
                             curve_line(report, "average", &CurveRow::loss_average),
                             test_dots(report, "held-out", &MetricValues::log_loss)};
-  const ChartLine auc[] = {curve_line(report, "progressive", &CurveRow::auc),
-                           test_dots(report, "held-out", &MetricValues::auc)};
+  const ChartLine auc[] = {auc_line(report), test_dots(report, "held-out", &MetricValues::auc)};
   const ChartLine speed[] = {curve_line(report, "since last", &CurveRow::examples_per_s)};
-  return "<h2>Curves over examples</h2>\n" + line_chart("log loss", loss) + line_chart("AUC", auc) +
+  return "<h2>Curves over examples</h2>\n" + line_chart("loss", loss) + line_chart("AUC", auc) +
          line_chart("examples per second", speed);
 }
 

@@ -363,7 +363,10 @@ WorkerReport WorkerAgent::report(bool with_metrics) const {
   out.examples = sum.examples;
   out.batches = sum.batches;
   out.loss_sum = sum.loss_sum;
-  if (options_.report_auc) out.train_auc = sum.metrics.auc();
+  out.phases = sum.phases;
+  for (uint32_t p = 0; p < out.phases.size() && options_.report_auc; ++p)
+    out.phases[p].auc = sum.metrics.auc(p);
+  if (sum.last_phase < out.phases.size()) out.train_auc = out.phases[sum.last_phase].auc;
   if (with_metrics && options_.report_auc) out.metrics = sum.metrics.encode();
   if (out.metrics.size() > kMetricsBytesMax) out.metrics.clear();
   out.duplicates = sum.duplicates;

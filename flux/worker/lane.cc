@@ -289,10 +289,13 @@ void Lane::note_progress(const BatchWork& work, double loss) {
   for (LabelledHead& head : labelled_heads(net.graph(), work.batch, predictions_.data())) {
     if (!options_.metrics) break;
     if (phase < options_.phases.size()) head.key.phase = options_.phases[phase];
-    progress_.metrics.add(head.key, head.labels, head.predictions, n,
-                          net.head_losses()[head.index]);
-    progress_.metrics.add_slices(head.key, head.labels, head.predictions, slices);
+    progress_.metrics.add(head.key, {phase, static_cast<uint32_t>(head.index)}, head.batch);
+    progress_.metrics.add_slices(head.key, head.batch, slices);
   }
+  progress_.last_phase = phase;
+  progress_.phases.resize(std::max<size_t>(progress_.phases.size(), phase + 1));
+  progress_.phases[phase].examples += n;
+  progress_.phases[phase].loss_sum += loss;
   progress_.loss_sum += loss;
   progress_.examples += n;
   ++progress_.batches;
@@ -460,6 +463,12 @@ void Lane::add_progress(Progress* sum) const {
   sum->push_times.merge(progress_.push_times);
   for (size_t s = 0; s < kStages; ++s) sum->stage_ns[s] += progress_.stage_ns[s];
   sum->metrics.merge(progress_.metrics);
+  sum->phases.resize(std::max(sum->phases.size(), progress_.phases.size()));
+  for (size_t p = 0; p < progress_.phases.size(); ++p) {
+    sum->phases[p].examples += progress_.phases[p].examples;
+    sum->phases[p].loss_sum += progress_.phases[p].loss_sum;
+  }
+  if (progress_.examples > 0) sum->last_phase = progress_.last_phase;
 }
 
 }  // namespace flux

@@ -47,7 +47,7 @@ struct LaneOptions {
   uint32_t batch_max = 1000;
   bool separate_dense = false;
   std::vector<uint8_t> slot_groups;  // worker/key_groups.h
-  bool metrics = true;               // keep histograms of predictions (1 MB for each head)
+  bool metrics = true;               // keep histograms of predictions (2 MB for each head)
   std::vector<SliceSlot> slices;     // by which metrics are told apart, too
   std::vector<std::string> phases;   // names, of a job with several
   // Without any progress of what is waited for. Longer than a pull's own deadline, whose message

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "flux/api/job_port.h"
 #include "flux/base/latency.h"
 #include "flux/metrics/progressive_set.h"
 
@@ -23,7 +24,9 @@ struct Progress {
   uint64_t duplicates = 0;  // shard answers "had it before"
   LatencyHistogram push_times;
   std::array<int64_t, kStages> stage_ns{};
-  ProgressiveSet metrics;  // each prediction made before its example was learnt
+  std::vector<PhaseReport> phases;  // by the number of the network; without AUC, see metrics
+  uint32_t last_phase = 0;          // whose batch was the last
+  ProgressiveSet metrics;           // each prediction made before its example was learnt
 };
 
 }  // namespace flux

@@ -18,12 +18,14 @@ namespace flux {
 struct LabelledHead {
   size_t index = 0;  // in Graph::heads()
   MetricKey key;     // of the whole head
-  const float* labels = nullptr;
-  const float* predictions = nullptr;
+  ScoredBatch batch;
 };
 // `predictions`: [heads][batch].
 std::vector<LabelledHead> labelled_heads(const Graph& graph, const Batch& batch,
                                          const float* predictions);
+
+// Whether what the network minimises is the log loss: one logistic loss, and nobody weighs it.
+bool minimises_log_loss(const Graph& graph);
 
 // The slices of a batch, slot after slot.
 std::vector<Slice> slices_of(const Batch& batch, std::span<const SliceSlot> slots);

@@ -60,8 +60,8 @@ def draw(random: np.random.Generator, rows: int) -> Case:
     return Case(exact(predictions), labels, exact(weights), groups)
 
 
-def bucket_error(case: Case) -> float:
-    """The rule of docs/using/metrics.md, over all buckets."""
+def bucket_error(case: Case) -> dict[str, float]:
+    """The rule of docs/using/metrics.md, over all buckets; nothing where no stretch counts."""
     at = np.minimum((case.predictions * BUCKETS).astype(np.int64), BUCKETS - 1)
     show = np.bincount(at, case.weights, BUCKETS)
     click = np.bincount(at, case.weights * case.labels, BUCKETS)
@@ -80,7 +80,7 @@ def bucket_error(case: Case) -> float:
             error += abs(clicked / n / p - 1) * n
             counted += n
             begin = -1.0
-    return float(error / counted) if counted > 0 else 0.0
+    return {"bucket_error": float(error / counted)} if counted > 0 else {}
 
 
 def calibration_error(case: Case) -> float:
@@ -142,7 +142,7 @@ def expected(case: Case) -> dict[str, float]:
         "copc": float((w * y).sum() / (w * p).sum()),
         "mae": float(mean_absolute_error(y, p, sample_weight=w)),
         "rmse": math.sqrt(mean_squared_error(y, p, sample_weight=w)),
-        "bucket_error": bucket_error(case),
+        **bucket_error(case),
         "calibration_error": calibration_error(case),
         **group_metrics(case),
     }

@@ -132,7 +132,7 @@ class Outputs(Case):
         found = scalars(files[0])
         summary = self.summary("out")
         head = summary["test"]["heads"][0]
-        for name in ("auc", "log_loss", "copc", "rmse", "bucket_error"):
+        for name in ("auc", "log_loss", "copc", "rmse", "calibration_error"):
             steps = [step for step, _ in found[f"held-out/{name}"]]
             self.assertEqual(steps, [1000, 2000], "after each pass")
             self.assertAlmostEqual(found[f"held-out/{name}"][-1][1], head[name], places=5)
@@ -151,7 +151,7 @@ class Outputs(Case):
         self.assertEqual(root.tag, space + "html")
         head = self.summary("out")["test"]["heads"][0]
         cells = {cell.text for cell in root.iter(space + "td")}
-        for name in ("auc", "log_loss", "copc", "mae", "rmse", "bucket_error"):
+        for name in ("auc", "log_loss", "copc", "mae", "rmse", "calibration_error"):
             self.assertIn(f"{head[name]:.6f}", cells, name)
         charts = list(root.iter("{http://www.w3.org/2000/svg}svg"))
         self.assertEqual(len(charts), 4, "calibration, loss, AUC, speed")

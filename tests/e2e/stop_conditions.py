@@ -40,7 +40,9 @@ class Stop(Case):
                     self.assertLess(trained, 10 * RECORDS)
 
     def test_a_job_that_was_stopped_says_so_and_goes_on_if_it_may(self) -> None:
-        self.flux(*self.job(stop__examples=2500))
+        done = self.flux(*self.job(stop__examples=2500))
+        self.assertIn("stop.examples: the 2,500 that were asked for are applied", done.out)
+        self.assertNotIn("2,500 are applied", done.out)  # what was under way is applied, too
         trained = self.summary("out")["expected"]
         again = self.flux(*self.job(stop__examples=2500))
         self.assertIn("the last run was stopped by stop.examples", again.out)
@@ -51,7 +53,7 @@ class Stop(Case):
 
     def test_time(self) -> None:
         self.flux(*self.job(stop__seconds=0.0001))
-        self.assert_stopped("stop.seconds")
+        self.assert_stopped("stop.seconds: the 0.0001 s that were asked for are over")
 
     def test_events_and_report_name_the_condition(self) -> None:
         done = self.flux(*self.job(stop__examples=2500), "--json")
@@ -89,6 +91,8 @@ class Converges(Case):
         self.assertIn("test auc has not improved", done.out)
         found = self.summary("out")
         self.assertEqual((found["state"], found["expected"]), ("stopped", 3 * 400))
+        self.assertEqual((found["untrained"], found["passes_left"]), (0, 3))
+        self.assertIn("looks; 3 passes were not begun\n", done.out)
         best = json.loads((self.folder / "out/best.json").read_text())
         self.assertEqual((best["pass"], best["metric"]), ("p0", "auc"))
         self.assertEqual(found["best"], best["checkpoint"])
