@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace flux {
@@ -15,6 +16,30 @@ enum Flags : uint8_t { kWeighted = 1, kNoClasses = 2, kNoProbabilities = 4, kCla
 void add_finite(double sum, ExactSum* to) {
   if (std::isfinite(sum)) to->add(sum);
 }
+
+// The log loss of classes with a weight of 1: the logarithm of a product instead of each one's, as
+// a logarithm costs as much as the rest of an example's metrics.
+class LogLossSum {
+ public:
+  void add(double label, double prediction) {
+    constexpr double kSmallest = std::numeric_limits<double>::epsilon();  // as log_loss_of()
+    const double p = std::clamp(prediction, kSmallest, 1 - kSmallest);
+    product_ *= label == 1 ? p : 1 - p;
+    if (product_ < kLeast) take();
+  }
+  double value() {
+    take();
+    return sum_;
+  }
+
+ private:
+  static constexpr double kLeast = 1e-280;  // times the smallest factor it is no denormal number
+  void take() {
+    sum_ -= std::log(product_);
+    product_ = 1;
+  }
+  double sum_ = 0, product_ = 1;
+};
 
 // Small numbers in few bytes: seven bits each, the last without the high one.
 void put_small(ByteWriter* out, uint64_t value) {
@@ -53,6 +78,7 @@ void BinaryMetrics::add(const ScoredBatch& batch) {
   class_numbers_ = class_numbers_ || batch.class_numbers;
   const auto shift = static_cast<uint32_t>(std::countr_zero(kScoreBuckets / buckets_));
   double weight = 0, label = 0, prediction = 0, loss = 0, absolute = 0, squared = 0, right = 0;
+  LogLossSum plain;
   for (size_t i = 0; i < batch.predictions.size(); ++i) {
     const double w = batch.weight(i), y = batch.labels[i], p = batch.predictions[i];
     const uint32_t bucket = score_bucket(batch.predictions[i]) >> shift;
@@ -66,8 +92,13 @@ void BinaryMetrics::add(const ScoredBatch& batch) {
     absolute += w * std::fabs(p - y);
     squared += w * (p - y) * (p - y);
     right += p == y ? w : 0;
-    if (ranked()) loss += w * log_loss_of(y, p);
+    if (!ranked()) continue;
+    if (w == 1)
+      plain.add(y, p);
+    else
+      loss += w * log_loss_of(y, p);
   }
+  loss += plain.value();
   examples_ += batch.predictions.size();
   add_finite(weight, &weight_);
   add_finite(label, &label_);
