@@ -121,7 +121,7 @@ def drive(cluster: Cluster, switch: subprocess.Popen[str], examples: Path, times
     seconds = 2 * length * times
     cluster.begin([str(examples / "counting/job.yaml"), "--set", "data.train=train.tsv", "--set",
                    "data.batch=20", "--set", "shards=12", "--set", "replicas=2", "--set",
-                   "checkpoint.every_s=5", "--set", f"epochs={max(4, round(seconds * 1.2))}"])
+                   "checkpoint.every_s=5", "--set", f"epochs={max(4, round(seconds * 2))}"])
     progress = Progress()
     found = Cuts()
     try:
