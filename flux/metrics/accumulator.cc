@@ -5,23 +5,21 @@
 namespace flux {
 
 void MetricAccumulator::take_sums(const ScoredBatch& batch) {
+  sums_.examples += batch.predictions.size();
+  sums_.class_numbers = sums_.class_numbers || batch.class_numbers;
   for (size_t i = 0; i < batch.predictions.size(); ++i) {
     const double label = batch.labels[i], prediction = batch.predictions[i];
     const double weight = batch.weight(i);
     const double off = prediction - label;
-    classes_ = classes_ && (label == 0 || label == 1);
-    probabilities_ = probabilities_ && prediction >= 0 && prediction <= 1;
-    weight_.add(weight);
-    label_.add(weight * label);
-    prediction_.add(weight * prediction);
-    absolute_.add(weight * std::fabs(off));
-    squared_.add(weight * off * off);
-    if (classes_ && probabilities_) loss_.add(weight * log_loss_of(label, prediction));
+    sums_.look_at(label, prediction);
+    sums_.weight.add(weight);
+    sums_.label.add(weight * label);
+    sums_.prediction.add(weight * prediction);
+    sums_.absolute.add(weight * std::fabs(off));
+    sums_.squared.add(weight * off * off);
+    if (sums_.costs()) sums_.loss.add(weight * log_loss_of(label, prediction));
+    if (batch.class_numbers && off == 0) sums_.right.add(weight);
   }
-  examples_ += batch.predictions.size();
-  class_numbers_ = class_numbers_ || batch.class_numbers;
-  for (size_t i = 0; batch.class_numbers && i < batch.predictions.size(); ++i)
-    if (batch.predictions[i] == batch.labels[i]) right_.add(batch.weight(i));
 }
 
 void MetricAccumulator::add(const ScoredBatch& batch) {
@@ -41,17 +39,7 @@ void MetricAccumulator::drop_records() {
 }
 
 void MetricAccumulator::merge(const MetricAccumulator& other) {
-  examples_ += other.examples_;
-  classes_ = classes_ && other.classes_;
-  probabilities_ = probabilities_ && other.probabilities_;
-  class_numbers_ = class_numbers_ || other.class_numbers_;
-  right_.merge(other.right_);
-  weight_.merge(other.weight_);
-  label_.merge(other.label_);
-  prediction_.merge(other.prediction_);
-  loss_.merge(other.loss_);
-  absolute_.merge(other.absolute_);
-  squared_.merge(other.squared_);
+  sums_.merge(other.sums_);
   if (!other.exact_) drop_records();
   if (exact_) return records_.append(other.records_.view());
   buckets_.add(other.records_.view());
@@ -59,31 +47,18 @@ void MetricAccumulator::merge(const MetricAccumulator& other) {
 }
 
 MetricValues MetricAccumulator::values(const MetricOptions& options) const {
-  MetricValues out;
-  out.examples = examples_;
-  out.weight = weight_.value();
+  MetricValues out = sums_.values();
   out.exact = exact_;
-  if (!(out.weight > 0)) return out;
-  if (class_numbers_) {
-    out.accuracy = right_.value() / out.weight;
-    return out;
-  }
-  out.label_mean = label_.value() / out.weight;
-  out.prediction_mean = prediction_.value() / out.weight;
-  out.mae = absolute_.value() / out.weight;
-  out.rmse = std::sqrt(squared_.value() / out.weight);
-  if (prediction_.value() > 0) out.copc = label_.value() / prediction_.value();
-  if (classes_ && probabilities_) out.log_loss = loss_.value() / out.weight;
-  if (classes_) rank(options, &out);
+  if (out.weight > 0 && sums_.classes && !sums_.class_numbers) rank(options, &out);
   return out;
 }
 
 void MetricAccumulator::rank(const MetricOptions& options, MetricValues* out) const {
-  if (exact_ || probabilities_) {
+  if (exact_ || sums_.probabilities) {
     const std::vector<ScoreRun> runs = exact_ ? runs_of(records_.view()) : buckets_.runs();
     const AucSum auc = auc_of(runs);
     if (auc.both_classes()) out->auc = auc.value();
-    if (probabilities_) {
+    if (sums_.probabilities) {
       out->bucket_error = bucket_error(runs);
       out->calibration = calibration(runs, options.calibration_bins);
       out->calibration_error = calibration_error(out->calibration);

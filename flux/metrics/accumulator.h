@@ -13,9 +13,9 @@
 
 #include "flux/base/status.h"
 #include "flux/metrics/bucket_counts.h"
-#include "flux/metrics/exact_sum.h"
 #include "flux/metrics/metric_values.h"
 #include "flux/metrics/records.h"
+#include "flux/metrics/score_sums.h"
 
 namespace flux {
 
@@ -33,19 +33,15 @@ class MetricAccumulator {
   void add(const ScoredBatch& batch);  // that check_scored() found good
   void merge(const MetricAccumulator& other);
   void drop_records();
-  uint64_t examples() const { return examples_; }
+  uint64_t examples() const { return sums_.examples; }
   MetricValues values(const MetricOptions& options) const;
 
  private:
   void take_sums(const ScoredBatch& batch);
   void rank(const MetricOptions& options, MetricValues* out) const;
 
-  uint64_t examples_ = 0;
-  bool classes_ = true;         // every label is 0 or 1
-  bool probabilities_ = true;   // every prediction is in [0, 1]
-  bool class_numbers_ = false;  // predictions are no rates: only whether they are right counts
   bool exact_ = true;
-  ExactSum right_, weight_, label_, prediction_, loss_, absolute_, squared_;
+  ScoreSums sums_;
   Records records_;       // while exact
   BucketCounts buckets_;  // afterwards
 };

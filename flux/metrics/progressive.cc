@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace flux {
@@ -22,8 +21,7 @@ void add_finite(double sum, ExactSum* to) {
 class LogLossSum {
  public:
   void add(double label, double prediction) {
-    constexpr double kSmallest = std::numeric_limits<double>::epsilon();  // as log_loss_of()
-    const double p = std::clamp(prediction, kSmallest, 1 - kSmallest);
+    const double p = never_certain(prediction);
     product_ *= label == 1 ? p : 1 - p;
     if (product_ < kLeast) take();
   }
@@ -75,7 +73,7 @@ void BinaryMetrics::add(const ScoredBatch& batch) {
   make_room();
   if (std::any_of(batch.weights.begin(), batch.weights.end(), [](float w) { return w != 1; }))
     weigh();
-  class_numbers_ = class_numbers_ || batch.class_numbers;
+  sums_.class_numbers = sums_.class_numbers || batch.class_numbers;
   const auto shift = static_cast<uint32_t>(std::countr_zero(kScoreBuckets / buckets_));
   double weight = 0, label = 0, prediction = 0, loss = 0, absolute = 0, squared = 0, right = 0;
   LogLossSum plain;
@@ -84,29 +82,24 @@ void BinaryMetrics::add(const ScoredBatch& batch) {
     const uint32_t bucket = score_bucket(batch.predictions[i]) >> shift;
     (y > 0.5 ? positive_ : negative_)[bucket] +=
         weighted_ ? static_cast<uint64_t>(std::llround(std::ldexp(w, kUnitBits))) : 1;
-    classes_ = classes_ && (y == 0 || y == 1);
-    probabilities_ = probabilities_ && p >= 0 && p <= 1;
+    sums_.look_at(y, p);
     weight += w;
     label += w * y;
     prediction += w * p;
     absolute += w * std::fabs(p - y);
     squared += w * (p - y) * (p - y);
     right += p == y ? w : 0;
-    if (!ranked()) continue;
+    if (!sums_.costs()) continue;
     if (w == 1)
       plain.add(y, p);
     else
       loss += w * log_loss_of(y, p);
   }
   loss += plain.value();
-  examples_ += batch.predictions.size();
-  add_finite(weight, &weight_);
-  add_finite(label, &label_);
-  add_finite(prediction, &prediction_);
-  add_finite(loss, &loss_);
-  add_finite(absolute, &absolute_);
-  add_finite(squared, &squared_);
-  add_finite(right, &right_);
+  sums_.examples += batch.predictions.size();
+  const double of_batch[] = {weight, label, prediction, loss, absolute, squared, right};
+  const double* next = of_batch;
+  for (ExactSum* sum : sums_.all()) add_finite(*next++, sum);
 }
 
 void BinaryMetrics::merge(const BinaryMetrics& other) {
@@ -118,21 +111,11 @@ void BinaryMetrics::merge(const BinaryMetrics& other) {
     positive_[i] += other.positive_[i] << shift;
     negative_[i] += other.negative_[i] << shift;
   }
-  examples_ += other.examples_;
-  classes_ = classes_ && other.classes_;
-  probabilities_ = probabilities_ && other.probabilities_;
-  class_numbers_ = class_numbers_ || other.class_numbers_;
-  weight_.merge(other.weight_);
-  label_.merge(other.label_);
-  prediction_.merge(other.prediction_);
-  loss_.merge(other.loss_);
-  absolute_.merge(other.absolute_);
-  squared_.merge(other.squared_);
-  right_.merge(other.right_);
+  sums_.merge(other.sums_);
 }
 
 std::optional<double> BinaryMetrics::auc() const {
-  if (!ranked()) return std::nullopt;
+  if (!sums_.costs()) return std::nullopt;
   AucSum sum;
   for (size_t i = 0; i < positive_.size(); ++i)
     sum.add(static_cast<double>(positive_[i]), static_cast<double>(negative_[i]));
@@ -141,36 +124,22 @@ std::optional<double> BinaryMetrics::auc() const {
 }
 
 MetricValues BinaryMetrics::values() const {
-  MetricValues out;
-  out.examples = examples_;
-  out.weight = weight_.value();
+  MetricValues out = sums_.values();
   out.exact = false;
-  if (!(out.weight > 0)) return out;
-  if (class_numbers_) {
-    out.accuracy = right_.value() / out.weight;
-    return out;
-  }
-  out.auc = auc();
-  if (ranked()) out.log_loss = loss_.value() / out.weight;
-  out.label_mean = label_.value() / out.weight;
-  out.prediction_mean = prediction_.value() / out.weight;
-  if (prediction_.value() > 0) out.copc = label_.value() / prediction_.value();
-  out.mae = absolute_.value() / out.weight;
-  out.rmse = std::sqrt(squared_.value() / out.weight);
+  if (out.weight > 0) out.auc = auc();
   return out;
 }
 
 void BinaryMetrics::put(ByteWriter* out) const {
   out->put(buckets_);
-  out->put(examples_);
-  out->put(static_cast<uint8_t>((weighted_ ? kWeighted : 0) | (classes_ ? 0 : kNoClasses) |
-                                (probabilities_ ? 0 : kNoProbabilities) |
-                                (class_numbers_ ? kClassNumbers : 0)));
+  out->put(sums_.examples);
+  out->put(static_cast<uint8_t>((weighted_ ? kWeighted : 0) | (sums_.classes ? 0 : kNoClasses) |
+                                (sums_.probabilities ? 0 : kNoProbabilities) |
+                                (sums_.class_numbers ? kClassNumbers : 0)));
+  ScoreSums sums = sums_;
   // Once it has no meaning it depends on the order how much was summed before.
-  const ExactSum none;
-  for (const ExactSum* sum :
-       {&weight_, &label_, &prediction_, ranked() ? &loss_ : &none, &absolute_, &squared_, &right_})
-    sum->put(out);
+  if (!sums.costs()) sums.loss = ExactSum();
+  for (const ExactSum* sum : sums.all()) sum->put(out);
   uint32_t filled = 0;
   for (size_t i = 0; i < positive_.size(); ++i)
     filled += (positive_[i] | negative_[i]) != 0 ? 1 : 0;
@@ -187,13 +156,13 @@ void BinaryMetrics::put(ByteWriter* out) const {
 
 bool BinaryMetrics::get(ByteReader* in) {
   buckets_ = in->get<uint32_t>();
-  examples_ = in->get<uint64_t>();
+  sums_.examples = in->get<uint64_t>();
   const auto flags = in->get<uint8_t>();
   weighted_ = (flags & kWeighted) != 0;
-  classes_ = (flags & kNoClasses) == 0;
-  probabilities_ = (flags & kNoProbabilities) == 0;
-  class_numbers_ = (flags & kClassNumbers) != 0;
-  for (ExactSum* sum : {&weight_, &label_, &prediction_, &loss_, &absolute_, &squared_, &right_})
+  sums_.classes = (flags & kNoClasses) == 0;
+  sums_.probabilities = (flags & kNoProbabilities) == 0;
+  sums_.class_numbers = (flags & kClassNumbers) != 0;
+  for (ExactSum* sum : sums_.all())
     if (!sum->get(in)) return false;
   const auto filled = in->get<uint32_t>();
   if (!in->ok() || !std::has_single_bit(buckets_) || buckets_ > kScoreBuckets || filled > buckets_)

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "flux/base/bytes.h"
-#include "flux/metrics/exact_sum.h"
 #include "flux/metrics/metric_values.h"
 #include "flux/metrics/score_runs.h"
+#include "flux/metrics/score_sums.h"
 
 namespace flux {
 
@@ -25,7 +25,7 @@ class BinaryMetrics {
   void add(const ScoredBatch& batch);
   void merge(const BinaryMetrics& other);  // with as many buckets
   uint32_t buckets() const { return buckets_; }
-  uint64_t examples() const { return examples_; }
+  uint64_t examples() const { return sums_.examples; }
   // Nothing: one class only, or labels and predictions that are no classes and probabilities.
   std::optional<double> auc() const;
   MetricValues values() const;
@@ -38,15 +38,10 @@ class BinaryMetrics {
  private:
   void make_room();
   void weigh();  // from counts to units
-  bool ranked() const { return classes_ && probabilities_ && !class_numbers_; }
   uint32_t buckets_;
   std::vector<uint64_t> positive_, negative_;  // empty until something is added
-  uint64_t examples_ = 0;
   bool weighted_ = false;  // buckets are in units of 2^-20; else every weight was 1, and they count
-  bool classes_ = true;    // every label is 0 or 1
-  bool probabilities_ = true;   // every prediction is in [0, 1]
-  bool class_numbers_ = false;  // of one class of many
-  ExactSum weight_, label_, prediction_, loss_, absolute_, squared_, right_;
+  ScoreSums sums_;
 };
 
 }  // namespace flux

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace flux {
 
 double log_loss_of(double label, double prediction) {
-  constexpr double kSmallest = std::numeric_limits<double>::epsilon();
-  const double p = std::clamp(prediction, kSmallest, 1 - kSmallest);
+  const double p = never_certain(prediction);
   if (label == 1) return -std::log(p);
   if (label == 0) return -std::log1p(-p);
   return -(label * std::log(p) + (1 - label) * std::log1p(-p));

@@ -5,8 +5,10 @@
 // groups only if given. Plain values; not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -27,6 +29,11 @@ struct ScoredBatch {
   float weight(size_t i) const { return weights.empty() ? 1.0F : weights[i]; }
 };
 
+// A probability, kept away from 0 and 1 by 2^-52.
+inline double never_certain(double prediction) {
+  constexpr double kSmallest = std::numeric_limits<double>::epsilon();
+  return std::clamp(prediction, kSmallest, 1 - kSmallest);
+}
 // What a prediction costs: -log of the probability given to what happened. A probability of 0 for
 // it costs 36, not infinity.
 double log_loss_of(double label, double prediction);
