@@ -91,6 +91,8 @@ class ServerMember::State : public std::enable_shared_from_this<State> {
       case Code::kNotFound:
         heard();
         break;
+      case Code::kCancelled:  // the word that it may go was lost on the way
+        return end(Status::ok());
       default:
         return end(status.with_context(joining ? "cannot join the job" : "refused by its job"));
     }

@@ -4,9 +4,10 @@
 // (no answer, a connection that broke, "not known here") it joins again under the same boot, which
 // is the same member to a coordinator that knows it and an adopted one to a coordinator that was
 // started anew. "Stale" means that it was taken for dead: it forgets everything and joins as
-// another server, under a new boot. It ends when the coordinator says that it may go, or has been
-// silent for `silence_ns`. Threads: those of the executor, one. Ownership: registry and executor
-// outlive it; destroyed, it calls nobody. Failure: by the hook `end`, once.
+// another server, under a new boot. It ends when the coordinator says that it may go ("cancelled",
+// the job is over, says the same to one that asks again), or has been silent for `silence_ns`.
+// Threads: those of the executor, one. Ownership: registry and executor outlive it; destroyed, it
+// calls nobody. Failure: by the hook `end`, once.
 #pragma once
 
 #include <cstdint>

@@ -173,6 +173,16 @@ TEST_F(ServerMemberTest, EndsWhenTheCoordinatorIsSilentForTooLong) {
       << end_->message();
 }
 
+// The answer to a report, "you may go", was lost; the coordinator has ended its job since.
+TEST_F(ServerMemberTest, LeavesInPeaceWhenTheJobIsOverAlready) {
+  executor_.run_for(kSecond);
+  registry_.report_answer = lost_;
+  registry_.join_answer = Status(Code::kCancelled, "job j is over");
+  executor_.run_for(kSecond);
+  ASSERT_TRUE(end_.has_value());
+  EXPECT_TRUE(end_->is_ok()) << end_->message();
+}
+
 TEST_F(ServerMemberTest, RefusedOrGone) {
   registry_.join_answer = Status(Code::kInvalid, "another job");
   member_ = nullptr;  // and who is gone is told nothing
