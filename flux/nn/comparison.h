@@ -25,9 +25,11 @@ struct Comparison : BroadcastFunction {
 
 template <typename F>
 OperatorDef comparison_operator(const char* name, const char* doc) {
-  return broadcast_operator<Comparison<F>>(
+  OperatorDef def = broadcast_operator<Comparison<F>>(
       name, doc, 1, 2,
       {float_attribute("value", 0, -1e30, 1e30, "what a single input is compared with")});
+  def.passes_gradient = false;
+  return def;
 }
 
 }  // namespace flux

@@ -99,7 +99,6 @@ class CpuNet : public Net {
     if (input.batch > 0) forward(step);
     return weighted_loss();
   }
-  std::span<const double> head_losses() const override { return loss_sums_; }
 
  private:
   void check(const NetInput& input) {

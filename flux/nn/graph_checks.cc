@@ -79,28 +79,6 @@ bool takes_mask(const std::string& op) {
                    "reduce_sum", "softmax", "mul", "entrywise_product", "select");
 }
 
-Status check_masks(const Graph& graph) {
-  const Nodes& nodes = graph.nodes();
-  const auto slots = position_slots(nodes);
-  for (const Node& node : nodes) {
-    if (!takes_mask(node.op)) continue;
-    for (const uint32_t m : node.inputs) {
-      const Node& mask = nodes[m];
-      if (mask.op != "sequence_mask") continue;
-      std::set<uint32_t> masked;
-      for (const uint32_t input : node.inputs)
-        if (nodes[input].length == mask.length)
-          masked.insert(slots[input].begin(), slots[input].end());
-      if (masked.empty() || masked.contains(mask.slots[0])) continue;
-      return refuse(node, fmt::format("its mask '{}' is of slot '{}', but the sequence is of slot "
-                                      "'{}'; give it the mask of that slot",
-                                      mask.name, mask.text_attr("slot"),
-                                      graph.inputs().slot_names[*masked.begin()]));
-    }
-  }
-  return Status::ok();
-}
-
 // A score is held against others, a tower against another.
 Status check_pairs(const Nodes& nodes) {
   for (const Node& node : nodes)
@@ -112,18 +90,13 @@ Status check_pairs(const Nodes& nodes) {
   return Status::ok();
 }
 
-bool passes_no_gradient(const std::string& op) {
-  return is_one_of(op, "greater", "greater_equal", "less", "less_equal", "equal", "not_equal",
-                   "sequence_mask");
-}
-
 // Which nodes have something above them, or their own, that a gradient of theirs moves.
 std::vector<bool> learning_nodes(const Graph& graph) {
   const Nodes& nodes = graph.nodes();
   std::vector<bool> learns(nodes.size(), false);
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];
-    if (passes_no_gradient(node.op)) continue;
+    if (!node.def->passes_gradient) continue;
     bool own = node.table >= 0;
     for (const uint32_t p : node.parameters)
       own = own || graph.parameters()[p].update == UpdateKind::kOptimizer;
@@ -195,11 +168,34 @@ void warn_of_label_weight(const Nodes& nodes, const Node& loss, std::vector<std:
            out);
 }
 
+// Sequences side by side may share a mask; more often it is the wrong one.
+void warn_of_masks(const Graph& graph, std::vector<std::string>* out) {
+  const Nodes& nodes = graph.nodes();
+  const auto slots = position_slots(nodes);
+  for (const Node& node : nodes) {
+    if (!takes_mask(node.op)) continue;
+    for (const uint32_t m : node.inputs) {
+      const Node& mask = nodes[m];
+      if (mask.op != "sequence_mask") continue;
+      std::set<uint32_t> masked;
+      for (const uint32_t input : node.inputs)
+        if (nodes[input].length == mask.length)
+          masked.insert(slots[input].begin(), slots[input].end());
+      if (masked.empty() || masked.contains(mask.slots[0])) continue;
+      warn(node,
+           fmt::format("its mask '{}' is of slot '{}', but the sequence is of slot '{}'; that is "
+                       "right only where both have as many keys in every example",
+                       mask.name, mask.text_attr("slot"),
+                       graph.inputs().slot_names[*masked.begin()]),
+           out);
+    }
+  }
+}
+
 }  // namespace
 
 Status check_graph(const Graph& graph) {
   FLUX_RETURN_IF_ERROR(check_labels(graph.nodes()));
-  FLUX_RETURN_IF_ERROR(check_masks(graph));
   FLUX_RETURN_IF_ERROR(check_pairs(graph.nodes()));
   return check_learning(graph);
 }
@@ -211,6 +207,7 @@ std::vector<std::string> graph_warnings(const Graph& graph) {
     warn_of_squeezed(graph.nodes(), loss, &out);
     warn_of_label_weight(graph.nodes(), loss, &out);
   }
+  warn_of_masks(graph, &out);
   return out;
 }
 

@@ -76,8 +76,6 @@ class Net {
   virtual double train(const NetInput& input, NetGradients* gradients, float* predictions) = 0;
   // Forward only. Returns the sum of the losses if labels are given, else 0.
   virtual double predict(const NetInput& input, float* predictions) = 0;
-  // By head, the sum of its losses in the last call, without its weight.
-  virtual std::span<const double> head_losses() const = 0;
   virtual std::vector<NodeTime> profile() const { return {}; }
 };
 

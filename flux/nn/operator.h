@@ -166,7 +166,8 @@ struct OperatorDef {
   void (*reference)(const ReferenceCall& call) = nullptr;
   Result<std::unique_ptr<Kernel>> (*make_kernel)(const KernelArgs& args) = nullptr;
   bool is_loss = false;
-  int label_input = -1;  // of a loss: which of its inputs is the label
+  int label_input = -1;         // of a loss: which of its inputs is the label
+  bool passes_gradient = true;  // false: nothing above it learns by it, as above a comparison
   bool masks_relu = false;
   // backward() may be asked to write an input's gradient over that input's value: it has read all
   // it needs of the value by then (a mask_relu reads each element just before writing it).
