@@ -76,12 +76,19 @@ class ParquetDataset final : public Dataset {
  private:
   // Of files that were read before the last few, less is kept.
   void note_use(uint32_t file) const {
+    const auto left = left_for(file);
+    if (left) sources_[*left]->keep_less();  // waits for those who read it: not under the mutex
+  }
+
+  std::optional<uint32_t> left_for(uint32_t file) const {
     const std::lock_guard lock(mutex_);
-    if (std::find(recent_.begin(), recent_.end(), file) != recent_.end()) return;
+    if (!recent_.empty() && recent_.back() == file) return std::nullopt;
+    std::erase(recent_, file);
     recent_.push_back(file);
-    if (recent_.size() <= kRecentFiles) return;
-    sources_[recent_.front()]->keep_less();
+    if (recent_.size() <= kRecentFiles) return std::nullopt;
+    const uint32_t left = recent_.front();
     recent_.pop_front();
+    return left;
   }
 
   // Where the last of the blocks ends that lie behind this one and have, with it, at most so many
@@ -104,7 +111,7 @@ class ParquetDataset final : public Dataset {
   std::vector<std::unique_ptr<RowSource>> sources_;  // of each file
   uint32_t block_rows_ = 1;
   mutable std::mutex mutex_;
-  mutable std::deque<uint32_t> recent_;  // files, under mutex_
+  mutable std::deque<uint32_t> recent_;  // files, the last one read last; under mutex_
 };
 
 Status check_blocks(uint64_t records, uint64_t block_records, const std::string& path) {

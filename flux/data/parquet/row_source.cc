@@ -69,7 +69,10 @@ void RowSource::keep_at_most(uint64_t rows) {
 
 void RowSource::keep_less() {
   const std::lock_guard lock(mutex_);
-  keep_at_most(kPassedRows);
+  // Blocks of a small file come in any order, each out of what was kept of all.
+  if (file_->rows() <= kPassedRows) return;
+  keep_at_most(0);
+  end_cursor();
 }
 
 std::optional<RowSource::Part> RowSource::find_kept(uint64_t first, uint32_t rows) {
@@ -109,6 +112,7 @@ Result<RowSource::Part> RowSource::read_kept(uint64_t first, uint32_t rows, uint
   if (!goes_on) {
     // All of a small file is kept on the way, for those who come in any order.
     const bool small = file_->rows() <= kPassedRows;
+    end_cursor();
     FLUX_ASSIGN_OR_RETURN(cursor_,
                           ParquetCursor::start(file_, layout_->map.wanted, small ? 0 : first));
   }

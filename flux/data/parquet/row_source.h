@@ -7,7 +7,8 @@
 // each turn of a column has to bring its dictionary into the caches again.
 // Memory: kPassedRows are kept. Of columns without lists, which alone are read ahead, kAheadBytes
 // are read at once (up to twice that where rows are null), which stay until the last of their
-// blocks is done with; two such reads more than kPassedRows are kept, until keep_less().
+// blocks is done with; two such reads more than kPassedRows are kept. After keep_less() nothing is,
+// but for a file of at most kPassedRows.
 // Threads: any; reads through the kept cursor wait for each other. Failure: as ParquetFile.
 #pragma once
 
@@ -43,7 +44,7 @@ class RowSource {
   // as a whole: at most ahead_rows() with these.
   Result<Part> read(uint64_t first, uint32_t rows, uint64_t end);
   uint64_t ahead_rows() const { return ahead_rows_; }
-  // Others are read now.
+  // Others are read now; rows of a large file are found again, by another cursor.
   void keep_less();
   // The rows that read() gave, for those who want them in another order; of those of `block` that
   // were set aside nothing is asked.
