@@ -40,7 +40,9 @@ Status labels_are_first(const DataOptions& options) {
 Result<Added> added_to_csv(const DataOptions& options) {
   const std::string separator = options.csv.separator == "tab" ? "\t" : options.csv.separator;
   Added added;
-  if (!options.csv.header) FLUX_RETURN_IF_ERROR(labels_are_first(options));
+  // A job's columns count, whatever the header says.
+  if (!options.csv.header || !options.columns.empty())
+    FLUX_RETURN_IF_ERROR(labels_are_first(options));
   if (options.csv.header) added.header = join(options.labels, separator) + separator;
   added.line = times(options.labels.size(), "0", separator) + separator;
   return added;

@@ -120,6 +120,18 @@ class NoLabels(Case):
                          *sets(data__format="blocks"), code=None)
         self.assert_refused(done, "--no-labels is for lines of ")
 
+    def test_columns_that_do_not_begin_with_the_labels(self) -> None:
+        """What is put before the lines would be read as something else."""
+        rows = "".join(f"{i % 7 + 1},{i % 2}\n" for i in range(60))
+        (self.folder / "a.csv").write_text("user,label\n" + rows)
+        (self.folder / "b.csv").write_text("user\n1\n2\n")
+        (self.folder / "job.yaml").write_text(
+            "data: {format: csv, train: a.csv, test: a.csv, batch: 20, slots: [{name: user}],\n"
+            "       columns: [user, label]}\noutput: out\n" + SMALLEST_MODEL)
+        self.flux("run", "job.yaml")
+        done = self.flux("predict", "job.yaml", "--no-labels", "--input", "b.csv", code=None)
+        self.assert_refused(done, "--no-labels: labels have to be the first of data.columns")
+
     def test_several_heads(self) -> None:
         (self.folder / "a.txt").write_text("".join(f"{i % 2},{i % 3 % 2} f:{i % 5}\n"
                                                    for i in range(60)))
