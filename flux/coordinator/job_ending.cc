@@ -39,8 +39,9 @@ std::string test_line(const MetricReport& report) {
     if (row.values.auc) line += fmt::format(", AUC {:.5f}", *row.values.auc);
     if (row.values.log_loss) line += fmt::format(", log loss {:.5f}", *row.values.log_loss);
     if (row.values.auc || row.values.log_loss) continue;
-    if (row.values.accuracy)
-      line += fmt::format(", loss {:.5f}, accuracy {:.5f}", report.loss, *row.values.accuracy);
+    // The loss is of all phases together.
+    if (row.values.accuracy && phase->empty()) line += fmt::format(", loss {:.5f}", report.loss);
+    if (row.values.accuracy) line += fmt::format(", accuracy {:.5f}", *row.values.accuracy);
     if (row.values.rmse)
       line += fmt::format(", RMSE {:.5f}, MAE {:.5f}", *row.values.rmse, *row.values.mae);
   }

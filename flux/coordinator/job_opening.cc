@@ -176,7 +176,8 @@ Status JobMaster::State::forget() const {
   for (const std::string& name : cuts)
     FLUX_RETURN_IF_ERROR(files_->remove_all(join_path(in_output("geometry"), name)));
   // Not the log: it was begun anew with this term, and names the members that joined since.
-  for (const char* name : {"curve.tsv", "curve.svg", "summary.json", "report.html", "skipped.tsv"})
+  for (const char* name :
+       {"best.json", "curve.tsv", "curve.svg", "summary.json", "report.html", "skipped.tsv"})
     FLUX_RETURN_IF_ERROR(files_->remove_all(in_output(name)));
   return Status::ok();
 }

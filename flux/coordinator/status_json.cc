@@ -138,6 +138,7 @@ void fields(const Field& field, JobStatus& status) {
   field("examples_run", status.examples_run);
   field("examples_applied", status.examples_applied);
   field("examples_per_s", status.examples_per_s);
+  field("phase_name", status.phase_name);
   field("train_auc", status.train_auc);
   field("train_logloss", status.train_logloss);
   field("auc", status.auc);

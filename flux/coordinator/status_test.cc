@@ -55,6 +55,7 @@ JobStatus full_status() {
   s.pass = 1;
   s.passes = 4;
   s.pass_name = "monday";
+  s.phase_name = "update";
   s.section = 1;
   s.sections = 2;
   s.todo = 5;

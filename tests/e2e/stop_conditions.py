@@ -139,6 +139,16 @@ class Converges(Case):
         self.assert_refused(self.flux("eval", "job.yaml", "--checkpoint", "best", code=None),
                             "--checkpoint best: the job names none", "(newest)")
 
+    def test_a_fresh_run_forgets_the_best(self) -> None:
+        (self.folder / "job.yaml").write_text(
+            self.passes(6, metric="auc", min_delta=0.9, patience=2))
+        self.flux("run", "job.yaml")
+        self.assertTrue((self.folder / "out/best.json").exists())
+        (self.folder / "job.yaml").write_text(self.passes(6))
+        self.flux("run", "job.yaml", "--fresh")
+        self.assert_refused(self.flux("eval", "job.yaml", "--checkpoint", "best", code=None),
+                            "--checkpoint best: the job names none", "(newest)")
+
     def test_the_best_follows_the_values_that_were_told(self) -> None:
         (self.folder / "job.yaml").write_text(self.passes(5, metric="log_loss", patience=2))
         done = self.flux("run", "job.yaml", "--json")
