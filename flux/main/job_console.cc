@@ -10,6 +10,21 @@
 #include "flux/worker/progress.h"
 
 namespace flux {
+namespace {
+
+// How the run that trained the model saw its training.
+void take_told(const nlohmann::ordered_json& told, Summary* s) {
+  const auto number = [&](const char* name) -> std::optional<double> {
+    if (!told.contains(name) || !told[name].is_number()) return std::nullopt;
+    return told[name].get<double>();
+  };
+  if (!told.contains("train") || !told["train"].is_object()) return;
+  s->train_auc = number("train_auc");
+  s->train_logloss = number("train_logloss");
+  s->told = told["train"].dump();
+}
+
+}  // namespace
 
 JobConsole::JobConsole(JobConsoleOptions options)
     : options_(std::move(options)),
@@ -209,14 +224,13 @@ Result<Summary> JobConsole::result() {
   Summary s = summarize();
   if (outcome_->complete && !curve_loaded_) {  // what was trained, was by earlier runs
     curve_.load(in_output("curve.tsv"), UINT64_MAX);
-    if (!curve_.rows().empty()) {
-      s.train_auc = curve_.rows().back().auc;
-      s.train_logloss = curve_.rows().back().loss_average;
-    }
+    if (!curve_.rows().empty()) s.train_auc = curve_.rows().back().auc;
   }
+  const auto before = curve_loaded_ ? nlohmann::ordered_json() : told_before(s);
+  take_told(before, &s);
   // A run that never got to train has nothing to say about the model that is here.
   const bool keep = !outcome_->complete && !curve_loaded_ && path_exists(in_output("summary.json"));
-  if (!keep) FLUX_RETURN_IF_ERROR(write_files(s));
+  if (!keep) FLUX_RETURN_IF_ERROR(write_files(s, before));
   print_end(s);
   if (!options_.quiet)
     events_.emit("finished", {{"summary", nlohmann::ordered_json::parse(summary_json(s))}});
@@ -225,14 +239,11 @@ Result<Summary> JobConsole::result() {
   return s;
 }
 
-Status JobConsole::write_files(const Summary& s) const {
-  nlohmann::ordered_json summary = nlohmann::ordered_json::parse(summary_json(s));
-  const auto before = curve_loaded_ ? nlohmann::ordered_json() : told_before(s);
-  for (const char* name :
-       {"train_auc", "train_logloss", "train"})  // as the run that trained it saw
-    if (before.contains(name)) summary[name] = before[name];
-  FLUX_RETURN_IF_ERROR(write_file_atomic(in_output("summary.json"), summary.dump(2) + "\n"));
-  if (before.contains("test") && before["test"] == summary["test"] &&
+// `before`: what told_before() found.
+Status JobConsole::write_files(const Summary& s, const nlohmann::ordered_json& before) const {
+  const std::string summary = summary_json(s);
+  FLUX_RETURN_IF_ERROR(write_file_atomic(in_output("summary.json"), summary));
+  if (before.contains("test") && before["test"] == nlohmann::ordered_json::parse(summary)["test"] &&
       path_exists(in_output("report.html")))
     return Status::ok();  // the report of then has more: each test, the speed
   if (!curve_.rows().empty()) FLUX_RETURN_IF_ERROR(curve_.save(in_output("curve.tsv")));

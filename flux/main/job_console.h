@@ -66,7 +66,7 @@ class JobConsole final : public JobEvents {
   void print_end(const Summary& summary);
   void print_parts(const char* what, const MetricReport& report);
   nlohmann::ordered_json told_before(const Summary& summary) const;
-  Status write_files(const Summary& summary) const;
+  Status write_files(const Summary& summary, const nlohmann::ordered_json& before) const;
   void tell_new_rows();
   void warn(const Status& status);
   std::string in_output(const char* name) const;

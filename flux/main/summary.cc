@@ -51,7 +51,7 @@ std::string summary_json(const Summary& s) {
   j["logloss"] = number_or_null(s.logloss);
   j["train_auc"] = number_or_null(s.train_auc);
   j["train_logloss"] = number_or_null(s.train_logloss);
-  j["train"] = metrics_json(s.progressive);
+  j["train"] = s.told.empty() ? metrics_json(s.progressive) : Json::parse(s.told);
   j.update(accounting_json(s.accounting));
   j["phases"] = Json::array();
   for (const PhaseSummary& phase : s.phases) {

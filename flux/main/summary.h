@@ -46,8 +46,9 @@ struct Summary {
   std::optional<MetricReport> test;                // everything else about it
   std::optional<double> train_auc, train_logloss;  // progressive, of the same head as `auc`
   MetricReport progressive;                        // everything else about it
-  Accounting accounting;                           // over the whole life of the model
-  std::vector<PhaseSummary> phases;                // of a job with several
+  std::string told;  // JSON of that by an earlier run, where this one trained nothing; or empty
+  Accounting accounting;             // over the whole life of the model
+  std::vector<PhaseSummary> phases;  // of a job with several
   uint64_t rows = 0;
   uint64_t peak_rss_bytes = 0;
   std::string resumed_from;  // path of a checkpoint; empty: started fresh

@@ -109,7 +109,7 @@ int smoke_command(const Job& job, const RunArguments& arguments) {
 }
 
 int graph_command(const GraphArguments& arguments) {
-  const auto job = load_checked_job(arguments.job);
+  const auto job = load_checked_job(arguments.job, {}, false);
   if (!job.is_ok()) return report(job.status());
   const auto role = open_role_job(job.value());
   if (!role.is_ok()) return report(role.status());

@@ -107,7 +107,7 @@ Status write_vectors(const Vocabulary& vocabulary, RowSource* source, TextOut* o
 }
 
 Status vectors(const VectorsArguments& arguments) {
-  FLUX_ASSIGN_OR_RETURN(const Job job, load_checked_job(arguments.job));
+  FLUX_ASSIGN_OR_RETURN(const Job job, load_checked_job(arguments.job, {}, false));
   const std::string& words =
       arguments.vocabulary.empty() ? job.data.vocabulary : arguments.vocabulary;
   if (job.phases.size() > 1 || job.key_groups > 1)

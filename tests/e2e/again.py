@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unittest
 
@@ -58,6 +59,15 @@ class Again(Case):
         charts = [self.left()["report.html"].count("<svg"), before["report.html"].count("<svg")]
         self.assertEqual(charts[0], charts[1])
         self.assertIn("polyline", self.left()["curve.svg"])
+
+    def test_events_and_other_files_tell_the_same(self) -> None:
+        trained = self.summary("out")
+        done = self.flux("run", "job.yaml", "--json", "--summary", "other.json")
+        finished = [json.loads(line) for line in done.out.splitlines()][-1]
+        other = json.loads((self.folder / "other.json").read_text())
+        for name in ("train_auc", "train_logloss", "train"):
+            self.assertEqual(finished["summary"][name], trained[name], name)
+            self.assertEqual(other[name], trained[name], name)
 
     def test_one_number_of_rows(self) -> None:
         """Rows are those of all tables, each counted."""
