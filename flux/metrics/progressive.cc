@@ -136,10 +136,10 @@ void BinaryMetrics::put(ByteWriter* out) const {
   out->put(static_cast<uint8_t>((weighted_ ? kWeighted : 0) | (sums_.classes ? 0 : kNoClasses) |
                                 (sums_.probabilities ? 0 : kNoProbabilities) |
                                 (sums_.class_numbers ? kClassNumbers : 0)));
-  ScoreSums sums = sums_;
   // Once it has no meaning it depends on the order how much was summed before.
-  if (!sums.costs()) sums.loss = ExactSum();
-  for (const ExactSum* sum : sums.all()) sum->put(out);
+  const ExactSum none;
+  for (const ExactSum* sum : sums_.all())
+    (sum == &sums_.loss && !sums_.costs() ? &none : sum)->put(out);
   uint32_t filled = 0;
   for (size_t i = 0; i < positive_.size(); ++i)
     filled += (positive_[i] | negative_[i]) != 0 ? 1 : 0;

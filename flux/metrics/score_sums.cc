@@ -9,13 +9,7 @@ void ScoreSums::merge(const ScoreSums& other) {
   classes = classes && other.classes;
   probabilities = probabilities && other.probabilities;
   class_numbers = class_numbers || other.class_numbers;
-  weight.merge(other.weight);
-  label.merge(other.label);
-  prediction.merge(other.prediction);
-  loss.merge(other.loss);
-  absolute.merge(other.absolute);
-  squared.merge(other.squared);
-  right.merge(other.right);
+  for (size_t i = 0; i < all().size(); ++i) all()[i]->merge(*other.all()[i]);
 }
 
 MetricValues ScoreSums::values() const {

@@ -1,7 +1,7 @@
 // ScoreSums: what the means of scored examples are made of, and those means.
 //
-// Sums are exact and flags only fall, so merging depends on no order. Plain values; not
-// thread-safe.
+// Sums are exact and a flag that has changed stays so: merging depends on no order. Plain values;
+// not thread-safe.
 #pragma once
 
 #include <array>
@@ -30,6 +30,9 @@ struct ScoreSums {
   MetricValues values() const;  // the means; nothing that needs a ranking
   // In the order of their bytes.
   std::array<ExactSum*, 7> all() {
+    return {&weight, &label, &prediction, &loss, &absolute, &squared, &right};
+  }
+  std::array<const ExactSum*, 7> all() const {
     return {&weight, &label, &prediction, &loss, &absolute, &squared, &right};
   }
 };
