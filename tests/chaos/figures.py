@@ -20,6 +20,7 @@ LAX_SHARE = 0.4  # and a share of the speed this
 # And AUC differ by this: in so few steps it still climbs, and in sync mode each worker more or less
 # makes the steps fewer or more.
 LAX_AUC = 0.02
+BEGINNING = ("starting", "loading", "reading")  # states of a job
 
 
 def number(value: float) -> str:
@@ -149,11 +150,13 @@ def longest_pauses(result: Result) -> list[float]:
     longest = [0.0] * len(begins)
     moved_t, moved_to, last = 0.0, -1, -1
     for sample in result.drill["samples"]:
-        if sample[state] not in ("training", ""):  # "": nobody answered, which is no progress
-            moved_to = -1
-            continue
         while last + 1 < len(begins) and begins[last + 1] <= sample[t]:
             last += 1
+        # Nobody answered ("") or it begins again because of a fault: that is no progress.
+        counts = ("training", "", *(BEGINNING if last >= 0 else ()))
+        if sample[state] not in counts:
+            moved_to = -1
+            continue
         if moved_to >= 0 and last >= 0:
             longest[last] = max(longest[last], sample[t] - moved_t)
         if sample[applied] > moved_to:
