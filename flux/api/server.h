@@ -99,9 +99,9 @@ class ServerPort {
   virtual ~ServerPort() = default;
   virtual void pull(const PullRequest& request, std::function<void(const PullReply&)> done) = 0;
   virtual void push(const PushRequest& request, std::function<void(const PushReply&)> done) = 0;
-  // The second acknowledgement: ok when everything that the push with this receipt was answered for
-  // is replicated. kStale: it is void (an epoch changed, or this server does not know it): push
-  // again. kUnavailable: ask again.
+  // The second acknowledgement: ok when all that the push of this receipt was answered for is
+  // replicated. kStale: void (an epoch changed, or unknown here): push again. kUnavailable: ask on.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): who answers later keeps it
   virtual void confirm(uint64_t incarnation, uint64_t receipt, std::function<void(Status)> done) {
     (void)incarnation, (void)receipt;
     done(Status::ok());

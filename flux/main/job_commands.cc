@@ -88,7 +88,9 @@ Result<MetricReport> predict_unlabelled(const PredictArguments& arguments, Saved
 }
 
 Status predict(const PredictArguments& arguments) {
-  FLUX_ASSIGN_OR_RETURN(const Job job, load_checked_job(arguments.job, {true, arguments.input}));
+  FormatOf format_of{true, arguments.input};
+  if (arguments.no_labels) format_of.input.clear();  // such lines look like those of others
+  FLUX_ASSIGN_OR_RETURN(const Job job, load_checked_job(arguments.job, format_of));
   const std::vector<std::string>& input = arguments.input.empty() ? job.test : arguments.input;
   if (input.empty()) return invalid("nothing to predict: give --input FILE or data.test");
   if (is_folder(arguments.out)) return invalid("--out {}: it is a folder", arguments.out);

@@ -106,6 +106,10 @@ class NoLabels(Case):
                 done = self.flux("predict", "job.yaml", "--no-labels", "--input", "b.txt",
                                  "--out", "p.txt")
                 self.assertEqual(done.out, "60 predictions in p.txt\n", "no metrics")
+                if name == "feasign":  # without labels they look like nothing
+                    done = self.flux("predict", "job.yaml", "--no-labels", "--input", "b.txt",
+                                     *sets(data__format="auto"))
+                    self.assertEqual(done.out, labelled)
 
     def test_messages_are_about_the_lines_that_were_given(self) -> None:
         (self.folder / "a.txt").write_text("".join(LINES))
