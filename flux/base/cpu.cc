@@ -27,6 +27,10 @@ bool cpu_has_avx512() {
                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   return has;
 }
+bool cpu_has_avx512_vbmi2() {
+  static const bool has = cpu_has_avx512() && __builtin_cpu_supports("avx512vbmi2");
+  return has;
+}
 bool cpu_has_avx512_bf16() {
   static const bool has = cpu_has_avx512() && __builtin_cpu_supports("avx512bf16");
   return has;

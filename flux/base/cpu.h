@@ -3,8 +3,9 @@
 #pragma once
 
 namespace flux {
-bool cpu_has_avx512();       // F, BW, DQ and VL
-bool cpu_has_avx512_bf16();  // implies cpu_has_avx512()
+bool cpu_has_avx512();        // F, BW, DQ and VL
+bool cpu_has_avx512_vbmi2();  // implies cpu_has_avx512()
+bool cpu_has_avx512_bf16();   // implies cpu_has_avx512()
 // Tile registers that multiply bf16, which the system lets this process use; implies
 // cpu_has_avx512_bf16().
 bool cpu_has_amx_bf16();

@@ -135,6 +135,7 @@ class FcKernel : public FcBase {
     shape.dx_add = in_.add;
     shape.dx_mask = in_.mask_relu;
     shape.relu = activation_ == Activation::kRelu;
+    shape.skip_zeros = true;
     shape.batch_max = args.batch_max;
     FLUX_ASSIGN_OR_RETURN(products_, make_products(shape, args.memory));
     return Status::ok();

@@ -27,6 +27,9 @@ struct FcShape {
   Tensor scale, plus;  // y = scale * f(x W + b) + plus
   Tensor kept;         // where f(x W + b) goes then
   Tensor dx_plus;      // added to dx
+  // AVX-512 only: columns of x and dz that are zero in the whole batch are left out of the products
+  // (live_columns.h). The weight must then stay where it was given until the next one is.
+  bool skip_zeros = false;
   uint32_t batch_max = 0;
 };
 

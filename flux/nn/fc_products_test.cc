@@ -20,12 +20,15 @@ struct Case {
   bool add = false, mask = false, in_place = false, relu = false;
   bool float_ends = false;  // y and dx in fp32 though the products are bf16
   bool crossed = false;     // y = scale * z + plus, dx + dx_plus
+  // Columns that are zero in the whole batch: every so many of x and of dz; 0: none.
+  uint32_t dead_x = 0, dead_dz = 0;
 };
 
 // Runs one layer and holds each product against plain loops in double over the same inputs.
 class Layer {
  public:
-  explicit Layer(const Case& c) : c_(c), random_(c.in * 31 + c.units * 7 + c.batch) {
+  explicit Layer(const Case& c)
+      : c_(c), batch_max_(std::max(37U, c.batch)), random_(c.in * 31 + c.units * 7 + c.batch) {
     const DType ends = c.float_ends ? DType::kF32 : c.type;
     shape_.x = tensor(c.in, c.type);
     shape_.y = tensor(c.units, ends);
@@ -41,7 +44,8 @@ class Layer {
       for (Tensor* t : {&shape_.scale, &shape_.plus, &shape_.kept}) *t = tensor(c.units, c.type);
       shape_.dx_plus = tensor(c.in, c.type);
     }
-    shape_.batch_max = kBatchMax;
+    shape_.skip_zeros = c.dead_x + c.dead_dz > 0;
+    shape_.batch_max = batch_max_;
     weight_.resize(static_cast<size_t>(c.in) * c.units);
     bias_.resize(c.units);
     for (float& w : weight_) w = number();
@@ -49,6 +53,8 @@ class Layer {
     for (const Tensor* t :
          {&shape_.x, &shape_.dz, &shape_.dx, &shape_.scale, &shape_.plus, &shape_.dx_plus})
       if (*t && t->data != nullptr) fill(*t);
+    clear(shape_.x, c.dead_x);
+    clear(shape_.dz, c.dead_dz);
   }
 
   void check() {
@@ -68,8 +74,6 @@ class Layer {
   }
 
  private:
-  static constexpr uint32_t kBatchMax = 37;
-
   std::unique_ptr<FcProducts> make() {
     if (c_.maker != Maker::kOnednn)
       return make_avx512_products(shape_, memory_, c_.maker == Maker::kAmx);
@@ -79,21 +83,30 @@ class Layer {
   }
   Tensor tensor(uint32_t width, DType type) {
     const uint32_t stride = (width + 31) / 32 * 32;
-    return {memory_.allocate(static_cast<size_t>(stride) * kBatchMax * dtype_size(type)), width,
+    return {memory_.allocate(static_cast<size_t>(stride) * batch_max_ * dtype_size(type)), width,
             stride, type};
   }
   float number() { return static_cast<float>(random_.normal()); }
   void fill(const Tensor& t) {
     std::vector<float> row(t.width);
-    for (uint32_t b = 0; b < kBatchMax; ++b) {
+    for (uint32_t b = 0; b < batch_max_; ++b) {
       for (float& value : row) value = number();
       write_row(t, b, row.data(), false);
     }
   }
-  static std::vector<double> copy(const Tensor& t) {
+  void clear(const Tensor& t, uint32_t every) const {
+    for (uint32_t b = 0; b < batch_max_ && every > 0; ++b) {
+      std::vector<float> row(t.width);
+      const float* from = read_row(t, b, row.data());
+      if (from != row.data()) row.assign(from, from + t.width);
+      for (uint32_t i = 0; i < t.width; i += every) row[i] = b % 4 == 0 ? -0.0F : 0.0F;
+      write_row(t, b, row.data(), false);
+    }
+  }
+  std::vector<double> copy(const Tensor& t) const {
     std::vector<double> all;
     std::vector<float> scratch(t.width);
-    for (uint32_t b = 0; b < kBatchMax; ++b) {
+    for (uint32_t b = 0; b < batch_max_; ++b) {
       const float* row = read_row(t, b, scratch.data());
       all.insert(all.end(), row, row + t.width);
     }
@@ -163,6 +176,7 @@ class Layer {
   }
 
   Case c_;
+  uint32_t batch_max_;
   Random random_;
   NetMemory memory_;
   FcShape shape_;
@@ -211,6 +225,19 @@ std::vector<Case> cases() {
                          .dx_width = width - 4,
                          .add = width > 9,
                          .crossed = true});
+    }
+    for (const DType type : {DType::kF32, DType::kBf16}) {
+      if (maker == Maker::kOnednn || !on_this_cpu(maker, type)) continue;
+      for (const bool mask : {false, true}) {
+        for (const auto& [x, dz] : {std::pair{2U, 0U}, {0U, 3U}, {4U, 2U}, {1U, 3U}, {3U, 1U}}) {
+          all.push_back(
+              {maker, type, 50, 37, 301, 50, false, mask, mask, true, false, false, x, dz});
+          all.push_back(
+              {maker, type, 33, 64, 256, 20, true, mask, false, true, false, false, x, dz});
+        }
+        all.push_back({maker, type, 65, 49, 64, 65, false, mask, false, true, false, false, 2, 2});
+      }
+      all.push_back({maker, type, 80, 80, 300, 80, false, true, false, true, true, false, 2, 3});
     }
     if (on_this_cpu(maker, DType::kBf16))
       all.push_back({maker, DType::kBf16, 33, 35, 20, 30, true, false, false, true, true});

@@ -50,8 +50,8 @@ struct GemmKernels {
   // B panels of `rows` x n of the compute type; also the sums of the columns (room for n rounded
   // up to 16).
   void (*pack_b)(const void* from, size_t stride, uint32_t rows, uint32_t n, void* to, float* sums);
-  // B panels of an fp32 weight [rows][n], and of the transpose of its first `transposed_rows` rows
-  // (which may be none).
+  // B panels of an fp32 weight [rows][n] (null: not wanted), and of the transpose of its first
+  // `transposed_rows` rows (which may be none).
   void (*pack_weight)(const float* from, uint32_t rows, uint32_t n, void* to,
                       uint32_t transposed_rows, void* transposed);
   // Packed A = the transpose of `rows` x m of the compute type; k runs along the rows.

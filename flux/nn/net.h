@@ -1,10 +1,10 @@
 // Net: one graph made ready to run on one CPU thread, forward and backward.
 //
 // Owns its activations, its copy of the dense parameters in compute precision, and its oneDNN
-// primitives. With bf16 the products run in bf16 with fp32 accumulation; parameters, gradients,
-// loss and everything outside stay fp32.
-// Threads: one Net per thread, used by that thread only. Failure: compile() says what the CPU or
-// the graph lacks; running cannot fail.
+// primitives; the parameters themselves are the caller's. With bf16 the products run in bf16 with
+// fp32 accumulation; parameters, gradients, loss and everything outside stay fp32. Threads: one Net
+// per thread, used by that thread only. Failure: compile() says what the CPU or the graph lacks;
+// running cannot fail.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,7 @@ class Net {
   static Result<std::unique_ptr<Net>> compile(std::shared_ptr<const Graph> graph,
                                               const NetOptions& options);
   virtual const Graph& graph() const = 0;
-  // Takes the flat dense parameters (copied, converted to compute precision).
+  // Takes the flat dense parameters, which must stay as they are until the next ones are given.
   virtual void set_parameters(const float* flat) = 0;
   // Forward and backward of the mean loss over the batch. Returns the *sum* of the losses, each
   // head's by its weight; predictions ([heads][batch]) are written if not null.

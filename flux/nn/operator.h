@@ -14,11 +14,11 @@
 // Gradients: backward() gets d(loss)/d(output) complete, because consumers run before producers.
 // It must write d(loss)/d(input i) to inputs[i].gradient if that tensor is set, overwriting or
 // adding as inputs[i].add says; only the first `gradient.width` columns are wanted.
-// Parameters: read in set_parameters() from the flat vector, at Parameter::offset; backward()
-// overwrites all of their gradients in the flat gradient vector.
-// Threads: a Kernel belongs to one Net and one thread. Nothing may allocate after make_kernel();
-// large buffers come from KernelArgs::memory. Rows at or beyond Step::batch hold leftovers; never
-// let them reach a result.
+// Parameters: read in set_parameters() from the flat vector, at Parameter::offset, which stays as
+// it is until the next one is given; backward() overwrites all of their gradients in the flat
+// gradient vector. Threads: a Kernel belongs to one Net and one thread. Nothing may allocate after
+// make_kernel(); large buffers come from KernelArgs::memory. Rows at or beyond Step::batch hold
+// leftovers; never let them reach a result.
 #pragma once
 
 #include <map>

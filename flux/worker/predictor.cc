@@ -40,11 +40,11 @@ class Lane {
 
   // Dense parameters do not move while predicting: taken once.
   Status take_parameters() {
-    Buffer<float> dense(net_->graph().parameter_count());
-    if (dense.size() == 0) return Status::ok();
+    dense_.resize_discard(net_->graph().parameter_count());
+    if (dense_.size() == 0) return Status::ok();
     const std::vector<uint32_t> none(options_.shape.sparse_shards + 1, 0);
-    FLUX_RETURN_IF_ERROR(pull({nullptr, none.data()}, {}, dense.data()));
-    net_->set_parameters(dense.data());
+    FLUX_RETURN_IF_ERROR(pull({nullptr, none.data()}, {}, dense_.data()));
+    net_->set_parameters(dense_.data());
     return Status::ok();
   }
 
@@ -92,6 +92,7 @@ class Lane {
   }
 
   const PredictorOptions& options_;
+  Buffer<float> dense_;  // outlives its use by the net
   std::unique_ptr<Net> net_;
   ServerPort* server_;
   const ModelLayout layout_;
