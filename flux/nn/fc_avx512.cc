@@ -23,9 +23,9 @@ class Avx512Products : public FcProducts {
         memory_(memory),
         pair_(shape.x.type == DType::kBf16 ? 2 : 1),
         kernels_(kernels),
-        skip_(shape.skip_zeros && LiveColumns::possible()),
-        live_x_(shape.x.width),
-        live_dz_(shape.y.width),
+        skip_(shape.skip_zeros && shape.batch_max >= kRowsWorth && LiveColumns::possible()),
+        live_x_(shape.x.width, worth(kernels)),
+        live_dz_(shape.y.width, worth(kernels)),
         x_(shape.x),
         dz_(shape.dz) {
     const size_t in = s_.x.width, n = s_.y.width, n16 = round_up(n, 16);
@@ -130,6 +130,8 @@ class Avx512Products : public FcProducts {
   }
 
  private:
+  // Products in tile registers are so fast that squeezing pays later.
+  static uint32_t worth(const GemmKernels& kernels) { return kernels.depth > 1 ? 4 : 8; }
   size_t units(size_t elements) const { return round_up(elements, pair_) / pair_; }
   size_t depth(size_t elements) const { return round_up(units(elements), kernels_.depth); }
   void* scratch(size_t offset) const { return static_cast<char*>(memory_.scratch()) + offset; }

@@ -10,7 +10,6 @@ namespace flux {
 namespace {
 
 constexpr uint32_t kFirstRows = 64;  // after so many most columns that are live have been seen
-constexpr uint32_t kWorth = 8;       // one column in so many must be dead
 
 const ColumnKernels& kernels(DType type) {
   return type == DType::kBf16 ? column_kernels_bf16() : column_kernels_f32();
@@ -35,7 +34,7 @@ void LiveColumns::set_all() {
 void LiveColumns::count_live() {
   count_ = 0;
   for (const uint32_t word : bits_) count_ += static_cast<uint32_t>(std::popcount(word));
-  if ((width_ - count_) * kWorth < width_) set_all();
+  if ((width_ - count_) * worth_ < width_) set_all();
 }
 
 void LiveColumns::look(const Tensor& matrix, uint32_t rows) {

@@ -19,10 +19,11 @@ class LiveColumns {
  public:
   // False: this CPU has no kernels for it.
   static bool possible();
-  explicit LiveColumns(uint32_t width);
+  // One column in `worth` must be dead: fewer do not pay for squeezing and count as none.
+  LiveColumns(uint32_t width, uint32_t worth);
 
   void set_all();  // as if all were live
-  // Finds the live columns of the first `rows` rows. Fewer dead ones than would pay count as none.
+  // Finds the live columns of the first `rows` rows.
   void look(const Tensor& matrix, uint32_t rows);
   uint32_t width() const { return width_; }
   uint32_t count() const { return count_; }
@@ -42,7 +43,7 @@ class LiveColumns {
   const uint32_t* bits() const { return bits_.data(); }  // as column_kernels.h has them
  private:
   void count_live();
-  uint32_t width_, count_;
+  uint32_t width_, worth_, count_;
   std::vector<uint32_t> bits_;
 };
 

@@ -51,7 +51,7 @@ TEST_P(LiveColumnsTest, FindSqueezeAndSpread) {
         if (any) wanted.push_back(c);
       }
       if ((width - wanted.size()) * 8 < width) continue;  // counted as all live
-      LiveColumns live(width);
+      LiveColumns live(width, 8);
       live.look(t, rows);
       ASSERT_EQ(live.count(), wanted.size()) << width << " x " << rows;
       const Tensor few =
@@ -73,7 +73,7 @@ TEST_P(LiveColumnsTest, FindSqueezeAndSpread) {
 }
 
 TEST_P(LiveColumnsTest, FewDeadOnesCountAsNone) {
-  LiveColumns live(80);
+  LiveColumns live(80, 8);
   live.look(matrix(70, 80, {1, 2, 3, 4, 5, 6, 7, 8, 9}), 70);
   EXPECT_TRUE(live.all());
   EXPECT_TRUE(live.has(5));
@@ -88,7 +88,7 @@ TEST_P(LiveColumnsTest, OneNumberInTheLastRowIsEnough) {
   const Tensor t = matrix(200, 100, dead);
   const float one = std::numeric_limits<float>::quiet_NaN();
   write_row(slice(t, 7, 1), 199, &one, false);
-  LiveColumns live(100);
+  LiveColumns live(100, 8);
   live.look(t, 200);
   EXPECT_EQ(live.count(), 61U);
   EXPECT_TRUE(live.has(7)) << "a NaN is no zero: it must reach the loss, which refuses it";
@@ -97,7 +97,7 @@ TEST_P(LiveColumnsTest, OneNumberInTheLastRowIsEnough) {
 }
 
 TEST_P(LiveColumnsTest, WeightsOfFewRowsAndColumns) {
-  LiveColumns rows(40), columns(33);
+  LiveColumns rows(40, 8), columns(33, 8);
   rows.look(matrix(3, 40, {0, 1, 2, 9, 38, 39}), 3);
   columns.look(matrix(3, 33, {0, 5, 6, 7, 8, 32}), 3);
   std::vector<float> weight(40 * 33), few(weight.size() + 16), back(weight.size(), 9.0F);
