@@ -54,6 +54,7 @@ struct JobMasterOptions {
   TimeNs last_replica_ns = 10 * kSecond;       // silence of a server that alone has a shard
   TimeNs restore_deadline_ns = 600 * kSecond;  // shards that nobody serves
   TimeNs leave_deadline_ns = 5 * kSecond;      // workers to leave after the end
+  TimeNs disk_patience_ns = 300 * kSecond;     // the end of a pass that cannot be written
   TimeNs call_timeout_ns = 60 * kSecond;       // an admin call that nobody answers
   TimeNs block_timeout_floor_ns = 30 * kSecond;
   TimeNs lease_hold_ns = 2 * kSecond;        // a request with nothing to lease is held so long

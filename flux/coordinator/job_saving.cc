@@ -181,8 +181,10 @@ void JobMaster::State::close_pass() {
     constexpr uint32_t kIncompleteMax = 5;
     const bool again = saved.code() == Code::kUnavailable ||
                        (saved.code() == Code::kCorrupt && ++close_tries_ <= kIncompleteMax);
-    if (again) return close_again(saved);
+    if (again) return close_again(saved, kAgainNs);
+    if (saved.code() == Code::kIo && wait_for_disk(saved)) return;
     close_tries_ = 0;
+    unwritten_since_.reset();
     if (!saved.is_ok())
       return fail(
           Status(saved.code(),
@@ -200,10 +202,23 @@ void JobMaster::State::close_pass() {
   });
 }
 
-// A shard changed hands while it was saved. What it has now is looked at before the next try.
-void JobMaster::State::close_again(const Status& why) {
+// A disk that is full can be emptied while the servers keep everything. False: it was waited for
+// long enough, or the job is to stop.
+bool JobMaster::State::wait_for_disk(const Status& why) {
+  if (!unwritten_since_) unwritten_since_ = now();
+  const TimeNs waited = now() - *unwritten_since_, left = options_.disk_patience_ns - waited;
+  if (stopping_ || left <= 0) return false;
+  const Status told = why.with_context(
+      fmt::format("nothing is lost yet; there are {} s left to mend this", left / kSecond));
+  close_again(told, std::clamp(waited / 2, kSecond, 20 * kSecond));
+  return true;
+}
+
+// A shard changed hands while it was saved, or a disk was full. What shards have now is looked at
+// before the next try.
+void JobMaster::State::close_again(const Status& why, TimeNs later) {
   say("warning: the pass is not closed yet, it is tried again: " + why.message());
-  executor_->post(kAgainNs, guard([this] {
+  executor_->post(later, guard([this] {
                     if (ended() || phase_ != Phase::kClosing) return;
                     recount_ = false;
                     look_again();

@@ -350,7 +350,8 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
                       Then then);
   void abandon(uint64_t number, const Status& why, const Then& then);
   void close_pass();
-  void close_again(const Status& why);
+  bool wait_for_disk(const Status& why);
+  void close_again(const Status& why, TimeNs later);
   void pass_closed();
   uint64_t examples_by_hints() const;
 
@@ -462,6 +463,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   bool recount_ = false;
   std::set<ShardId> lost_since_save_;
   uint32_t close_tries_ = 0;               // to close a pass of which a shard lacked something
+  std::optional<TimeNs> unwritten_since_;  // the end of the pass could not be written
   std::vector<SyncRounds::Voided> voids_;  // the latest, for primaries that were not there
 
   // take-over

@@ -12,8 +12,8 @@
 
 #include "flux/base/random.h"
 #include "flux/checkpoint/store.h"
-#include "flux/testing/busy_folder.h"
 #include "flux/testing/job_world.h"
+#include "flux/testing/odd_files.h"
 
 namespace flux {
 namespace {
@@ -441,6 +441,25 @@ TEST(JobFailover, AnUnfinishedCheckpointThatCannotBeRemovedIsNoReasonToEnd) {
   world.start_master();
   world.expect_exactly_once();
   EXPECT_NE(world.said.find("000777: not empty"), std::string::npos) << world.said;
+}
+
+// The servers have everything: whoever empties the disk within minutes loses nothing.
+TEST(JobFailover, TheEndOfAPassWaitsForAFullDisk) {
+  for (const TimeNs full_for : {60 * kSecond, 600 * kSecond}) {
+    FullDisk files;
+    World world;
+    world.files = &files;
+    world.start(3, 2);
+    world.run_until([&] { return world.outcome.has_value(); }, full_for);
+    files.full = false;
+    EXPECT_GT(files.refused, 3);
+    if (full_for < world.options.disk_patience_ns) {
+      world.expect_exactly_once();
+      continue;
+    }
+    ASSERT_EQ(world.outcome->status.code(), Code::kIo);
+    EXPECT_NE(world.outcome->status.message().find("mend this and run again"), std::string::npos);
+  }
 }
 
 TEST(JobFailover, ADrainedServerEndsEmptyAndMayGo) {

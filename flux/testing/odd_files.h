@@ -1,5 +1,5 @@
-// BusyFolder: for tests of what a coordinator does when a folder cannot be removed, as when a
-// server is still writing into it.
+// The machine's files with one fault: for tests of what a coordinator does when a folder cannot be
+// removed, as when a server is still writing into it, or when a disk is full for a while.
 #pragma once
 
 #include <string>
@@ -11,10 +11,8 @@
 
 namespace flux {
 
-// The machine's files, but this folder is never empty: somebody writes into it all the time.
-class BusyFolder final : public Files {
+class PlainFiles : public Files {
  public:
-  explicit BusyFolder(std::string path) : path_(std::move(path)) {}
   Status write_atomic(const std::string& path, std::string_view content) override {
     return real_files().write_atomic(path, content);
   }
@@ -36,13 +34,32 @@ class BusyFolder final : public Files {
   Result<std::vector<std::string>> list(const std::string& folder) override {
     return real_files().list(folder);
   }
+  Status remove_all(const std::string& path) override { return real_files().remove_all(path); }
+};
+
+// This folder is never empty: somebody writes into it all the time.
+class BusyFolder final : public PlainFiles {
+ public:
+  explicit BusyFolder(std::string path) : path_(std::move(path)) {}
   Status remove_all(const std::string& path) override {
     if (path == path_) return error(Code::kUnavailable, "cannot remove {}: not empty", path);
-    return real_files().remove_all(path);
+    return PlainFiles::remove_all(path);
   }
 
  private:
   std::string path_;
+};
+
+// No manifest fits on it while `full`.
+class FullDisk final : public PlainFiles {
+ public:
+  Status write_atomic(const std::string& path, std::string_view content) override {
+    if (!full || !path.ends_with("manifest.json")) return PlainFiles::write_atomic(path, content);
+    ++refused;
+    return error(Code::kIo, "{}: No space left on device", path);
+  }
+  bool full = true;
+  int refused = 0;
 };
 
 }  // namespace flux
