@@ -113,8 +113,6 @@ Status check_job_names(const RecordSchema& schema) {
   return Status::ok();
 }
 
-constexpr const char* kStandardOutput = "-";
-
 Status check_out(const std::string& out, const std::string& to) {
   if (out == kStandardOutput && find_text_writer(to) == nullptr)
     return invalid(
