@@ -167,7 +167,7 @@ class Before(Case):
         self.job("csv.yaml", csv)
         section = self.flux("data", "convert", "--job", "csv.yaml", "--to", "blocks",
                             "--out", "a.blocks").out.split("data:", 1)[1]
-        self.job("blocks.yaml", section + "  batch: 10")
+        self.job("blocks.yaml", section)
         for name in ("csv.yaml", "blocks.yaml"):
             told = self.flux("run", name, "--smoke", "4").out
             self.assertIn("40 examples read, trained and counted once", told)
