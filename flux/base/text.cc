@@ -25,16 +25,23 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
+// Edits up to which two words are like each other: few of short words, and never every letter.
+size_t likeness_limit(std::string_view word, std::string_view candidate) {
+  const size_t longer = std::max(word.size(), candidate.size());
+  const size_t edits = longer <= 4 ? 1 : std::max<size_t>(2, word.size() / 3);
+  return longer == 0 ? 0 : std::min(edits, longer - 1);
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view word, std::span<const std::string> candidates) {
   if (word.size() > 64) return "";
-  size_t best = std::max<size_t>(2, word.size() / 3) + 1;
+  size_t best = word.size() + 1;
   std::string found;
   for (const std::string& candidate : candidates) {
     size_t distance = edit_distance(word, candidate);
     if (word.size() >= 3 && candidate.starts_with(word)) distance = std::min<size_t>(distance, 1);
-    if (distance < best) {
+    if (distance < best && distance <= likeness_limit(word, candidate)) {
       best = distance;
       found = candidate;
     }

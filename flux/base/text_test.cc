@@ -13,6 +13,14 @@ TEST(Text, NearestNameSuggestsOnlyWhatIsNear) {
   EXPECT_EQ(nearest_name("outptu", names), "output");
   EXPECT_EQ(nearest_name("precison", names), "precision");
   EXPECT_EQ(nearest_name("zebra", names), "");
+  const std::vector<std::string> short_names = {"a", "bash", "u1", "adam", "embedding"};
+  for (const char* unlike : {"", "z", "zz", "tcsh", "b", "emx"})
+    EXPECT_EQ(nearest_name(unlike, short_names), "") << unlike;
+  EXPECT_EQ(nearest_name("aa", short_names), "a");
+  EXPECT_EQ(nearest_name("u2", short_names), "u1");
+  EXPECT_EQ(nearest_name("adm", short_names), "adam");
+  EXPECT_EQ(nearest_name("bsah", short_names), "bash");
+  EXPECT_EQ(nearest_name("emb", short_names), "embedding");
   EXPECT_EQ(did_you_mean("ouput", names), ", did you mean 'output'?");
 }
 

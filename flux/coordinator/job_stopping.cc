@@ -11,13 +11,17 @@
 namespace flux {
 namespace {
 
-// The value that the stop condition names; nothing: the report has no such.
+bool named(const std::string& name, const std::string& wanted) {
+  return name.empty() || wanted.empty() || name == wanted;
+}
+
+// The value that the stop condition names; nothing: the report has no such. Names were checked with
+// the job: a row without one is of the only phase, of the only head with a label.
 std::optional<double> metric_in(const MetricReport& report, const StopOptions& stop) {
   if (stop.metric == "loss") return report.loss;
   for (const MetricReport::Row& row : report.rows) {
     if (!row.key.slice.empty()) continue;
-    if (!stop.phase.empty() && row.key.phase != stop.phase) continue;
-    if (!stop.head.empty() && row.key.head != stop.head) continue;
+    if (!named(row.key.phase, stop.phase) || !named(row.key.head, stop.head)) continue;
     for (const MetricField& field : metric_fields())
       if (stop.metric == field.name) return row.values.*field.value;
   }

@@ -86,9 +86,9 @@ Result<PiecePacker::Piece> PiecePacker::pack_zstd(std::string_view plain) {
   return Piece{{packed_.data(), size}, plain.size(), 0};
 }
 
-PiecewiseFile::PiecewiseFile(std::string path, int fd)
+PiecewiseFile::PiecewiseFile(std::string path, int fd, bool in_place)
     : path_(std::move(path)),
-      in_place_(is_special_file(path_)),
+      in_place_(in_place),
       aside_(in_place_ ? path_ : path_ + std::string(kTemporarySuffix)),
       packing_(packing_by_name(path_)),
       fd_(fd) {}
@@ -101,14 +101,17 @@ PiecewiseFile::~PiecewiseFile() {
 
 Result<std::unique_ptr<PiecewiseFile>> PiecewiseFile::create(const std::string& named) {
   if (named.empty()) return invalid("no file to write was named");
-  const std::string path = resolve_links(named);
+  // A pipe behind /dev/stdout has no path of its own: it is opened by the name that was given.
+  const bool in_place = named == kStandardOutput || is_special_file(named);
+  const std::string path = in_place ? named : resolve_links(named);
   if (is_folder(path)) return invalid("cannot write {}: it is a folder; name a file in it", path);
-  const bool in_place = is_special_file(path);
   const std::string aside = in_place ? path : path + std::string(kTemporarySuffix);
   const int create = in_place ? 0 : O_CREAT | O_TRUNC;
-  const int fd = ::open(aside.c_str(), O_WRONLY | O_CLOEXEC | create, 0644);
+  const int fd = path == kStandardOutput
+                     ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+                     : ::open(aside.c_str(), O_WRONLY | O_CLOEXEC | create, 0644);
   if (fd < 0) return errno_status("cannot create " + aside, errno);
-  std::unique_ptr<PiecewiseFile> file(new PiecewiseFile(path, fd));
+  std::unique_ptr<PiecewiseFile> file(new PiecewiseFile(path, fd, in_place));
   if (file->packing_ == Packing::kGzip) FLUX_RETURN_IF_ERROR(file->write(kGzipHeader));
   return file;
 }

@@ -4,7 +4,8 @@
 // Made for many producers: each turns its piece into file bytes by itself (pack, any thread, the
 // costly part), then append() takes the packed pieces in order, one caller at a time. The bytes
 // depend on the pieces only. Until commit() they live in path + ".tmp", which the destructor
-// removes. Failure: Status with the path and the system's reason.
+// removes; "-" is standard output, and what is no file (a pipe, a device) is written in place.
+// Failure: Status with the path and the system's reason.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,8 @@
 #include "flux/data/sources/packing.h"
 
 namespace flux {
+
+constexpr std::string_view kStandardOutput = "-";  // where a file is named
 
 // One per producer: bytes of a piece as they go into the file, valid until its next pack().
 class PiecePacker {
@@ -52,7 +55,7 @@ class PiecewiseFile {
   Status commit();  // flushes to disk and renames; nothing may be appended after it
 
  private:
-  PiecewiseFile(std::string path, int fd);
+  PiecewiseFile(std::string path, int fd, bool in_place);
   Status write(std::string_view bytes);
 
   const std::string path_;

@@ -234,41 +234,6 @@ void check_lr_schedule_uses(const YamlNode& root, const Job& job, Problems* prob
     problems->add(map->value.origin, status.message(), "see docs/using/optimizers.md");
 }
 
-// Settings of `stop` that need others, and names that the job must have.
-void check_stop(const YamlNode& root, const Job& job, Problems* problems) {
-  const YamlEntry* map = root.find("stop");
-  if (map == nullptr || !map->value.is_map() || !problems->empty()) return;
-  const StopOptions& stop = job.stop;
-  const auto origin = [&](const char* name) {
-    const YamlEntry* entry = map->value.find(name);
-    return entry != nullptr ? entry->origin : map->origin;
-  };
-  if (!stop.converges()) {
-    for (const char* name : {"on", "phase", "head", "min_delta", "patience"})
-      if (map->value.find(name) != nullptr)
-        problems->add(origin(name), fmt::format("'{}' without a metric", name),
-                      "say which with stop.metric, or remove it");
-    return;
-  }
-  if (stop.on == "train" && stop.metric != "loss")
-    problems->add(origin("metric"),
-                  fmt::format("'{}' is not looked at while training", stop.metric),
-                  "metric: loss, or on: test");
-  if (stop.on == "test" && job.test.empty())
-    problems->add(origin("metric"), "nothing to evaluate: the job has no test data",
-                  "give data.test, or on: train with metric: loss");
-  if (stop.on == "test" && stop.metric == "loss" && !(stop.phase.empty() && stop.head.empty()))
-    problems->add(origin("metric"),
-                  "the loss on test data is that of all phases and heads together",
-                  "metric: log_loss, or without phase and head");
-  const std::vector<std::string> names = phase_names(job);
-  if (!stop.phase.empty() && std::find(names.begin(), names.end(), stop.phase) == names.end())
-    problems->add(origin("phase"),
-                  fmt::format("there is no phase '{}'{}", shorten(stop.phase),
-                              did_you_mean(stop.phase, names)),
-                  fmt::format("phases: {}", join(names, ", ")));
-}
-
 }  // namespace
 
 void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
@@ -286,7 +251,7 @@ void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
   check_slot_groups(root, &job, problems);
   check_optimizers(root, job, problems);
   check_lr_schedule_uses(root, job, problems);
-  check_stop(root, job, problems);
+  check_stop(root, &job, problems);
   if (job.output.empty()) job.output = "out/" + job.name;
   job.data.seed = job.seed;
   for (TableOptions& table : job.tables) table.seed = job.seed;

@@ -29,6 +29,10 @@ void check_features(const YamlNode& root, const Job& job, Problems* problems);
 // Which slots are in which tables: fills in the groups, and hides the slots that are in none.
 void check_slot_groups(const YamlNode& root, Job* job, Problems* problems);
 
+// Settings of `stop` that need others, and names that the job must have. Fills in the phase of a
+// named head.
+void check_stop(const YamlNode& root, Job* job, Problems* problems);
+
 // "unknown field 'x', did you mean 'y'?" at the entry.
 void add_unknown_field(const YamlEntry& entry, const std::vector<std::string>& names,
                        const std::vector<std::pair<std::string, std::string>>& also,

@@ -127,7 +127,7 @@ void add_gen_options(CLI::App* command, GenArguments* gen) {
   command->add_option("--truth-seed", gen->truth_seed, "seed of the hidden truth");
   command->add_option("--threads", gen->threads, "threads (0: one per core)")
       ->check(CLI::Range(0U, 1024U));
-  command->add_option("--out", gen->out, "file to write")->required();
+  command->add_option("--out", gen->out, "file to write; -: standard output")->required();
 }
 
 // Data that changes from hour to hour.
@@ -148,7 +148,7 @@ void add_drift_options(CLI::App* command, GenArguments* gen) {
 void add_vocab(CLI::App* data, Arguments* a, int* exit_code) {
   CLI::App* vocab = data->add_subcommand("vocab", "count the words of sentences");
   vocab->add_option("files", a->vocab.files, "files of sentences, or globs")->required();
-  vocab->add_option("--out", a->vocab.out, "file to write")->required();
+  vocab->add_option("--out", a->vocab.out, "file to write; -: standard output")->required();
   vocab->add_option("--min-count", a->vocab.min_count, "leave out words that come less often")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
   vocab->add_option("--threads", a->vocab.threads, "threads, one per file (0: one per core)")

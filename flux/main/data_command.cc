@@ -5,6 +5,7 @@
 #include "flux/data/feasign_gen.h"
 #include "flux/main/commands.h"
 #include "flux/main/gen_progress.h"
+#include "flux/main/text_out.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -31,6 +32,8 @@ void print_hour(const DriftHour& hour) {
 }
 
 Status generate_hours(const GenArguments& arguments) {
+  if (arguments.out == kStandardOutput)
+    return invalid("--hours writes a file per hour: --out has to be a folder, not -");
   DriftGenOptions options;
   options.kind = arguments.kind;
   options.folder = arguments.out;
@@ -59,7 +62,8 @@ int gen_criteo_command(const GenArguments& arguments) {
   if (!folder.is_ok()) return report(folder);
   const auto made = generate(arguments, options);
   if (!made.is_ok()) return report(made.status());
-  fmt::print("{}: {} examples, CTR {:.4f}, AUC of the hidden truth {:.4f}, {} distinct ids\n",
+  fmt::print(told_beside(arguments.out),
+             "{}: {} examples, CTR {:.4f}, AUC of the hidden truth {:.4f}, {} distinct ids\n",
              arguments.out, with_commas(made.value().examples), made.value().ctr,
              made.value().oracle_auc, with_commas(made.value().distinct_ids));
   return 0;
@@ -73,11 +77,12 @@ int gen_feasign_command(const GenArguments& arguments) {
   if (!folder.is_ok()) return report(folder);
   const auto made = generate(arguments, options);
   if (!made.is_ok()) return report(made.status());
-  fmt::print("{}: {} examples\n", arguments.out, with_commas(made.value().examples));
+  std::FILE* const told = told_beside(arguments.out);
+  fmt::print(told, "{}: {} examples\n", arguments.out, with_commas(made.value().examples));
   for (const FeasignGenReport::Label& label : made.value().labels)
-    fmt::print("  {}: {:.4f} are 1, AUC of the hidden truth {:.4f}\n", label.name, label.share,
-               label.oracle_auc);
-  fmt::print("a job reads it with\n{}", made.value().yaml);
+    fmt::print(told, "  {}: {:.4f} are 1, AUC of the hidden truth {:.4f}\n", label.name,
+               label.share, label.oracle_auc);
+  fmt::print(told, "a job reads it with\n{}", made.value().yaml);
   return 0;
 }
 

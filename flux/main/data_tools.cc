@@ -113,8 +113,6 @@ Status check_job_names(const RecordSchema& schema) {
   return Status::ok();
 }
 
-constexpr const char* kStandardOutput = "-";
-
 Status check_out(const std::string& out, const std::string& to) {
   if (out == kStandardOutput && find_text_writer(to) == nullptr)
     return invalid(
@@ -152,6 +150,16 @@ std::string group_slot_of(const DataOptions& options) {
   return written ? options.group : "";
 }
 
+// What of a job's data section is not in the files, but makes its network what it is.
+std::string section_of_job(const DataArguments& arguments, const DataOptions& options) {
+  std::string text;
+  if (options.dense_transform != DataOptions().dense_transform)
+    text += fmt::format("  dense_transform: {}\n", options.dense_transform);
+  if (arguments.job.empty()) return text;
+  return text + fmt::format("  batch: {}\n", options.batch_size) +
+         features_section(options.features);
+}
+
 Status convert(const DataArguments& arguments) {
   std::vector<std::string> targets = text_writer_names();
   targets.insert(targets.begin(), {"blocks", "parquet"});
@@ -184,9 +192,8 @@ Status convert(const DataArguments& arguments) {
              to_screen ? "standard output" : arguments.out, with_commas(data.records()),
              human_bytes(bytes), took.count());
   std::FILE* const told = to_screen ? stderr : stdout;  // how a job reads it
-  fmt::print(told, "{}", written_data_section(schema, arguments.to, arguments.out));
-  if (source.options.dense_transform != DataOptions().dense_transform)
-    fmt::print(told, "  dense_transform: {}\n", source.options.dense_transform);
+  fmt::print(told, "{}{}", written_data_section(schema, arguments.to, arguments.out),
+             section_of_job(arguments, source.options));
   return Status::ok();
 }
 

@@ -64,6 +64,16 @@ Named named_command(const CLI::App& app, int argc, char** argv) {
   return out;
 }
 
+// `flux help data head` is `flux data head --help`.
+std::vector<char*> without_help(int argc, char** argv) {
+  static char help[] = "--help";
+  std::vector<char*> words(argv, argv + argc);
+  if (argc < 2 || std::string(argv[1]) != "help") return words;
+  words.erase(words.begin() + 1);
+  words.push_back(help);
+  return words;
+}
+
 int usage_error(const CLI::App& app, const CLI::ParseError& failure, int argc, char** argv) {
   if (failure.get_exit_code() == 0) return app.exit(failure);  // --help, --version
   const Named named = named_command(app, argc, argv);
@@ -111,10 +121,15 @@ int run_main(int argc, char** argv) {
       "  flux run examples/ctr_dnn/job.yaml --set data.train=data/train.tsv\n"
       "  flux run examples/ctr_dnn/job.yaml --servers 2 --workers 3\n"
       "Running a job again goes on where it stopped.");
+  std::vector<char*> words = without_help(argc, argv);
+  const int count = static_cast<int>(words.size());
   try {
-    app.parse(argc, argv);
+    const Named named = named_command(app, count, words.data());
+    if (!named.unknown.empty())  // help of it would be that of the command before it
+      throw CLI::ExtrasError(std::vector<std::string>{named.unknown});
+    app.parse(count, words.data());
   } catch (const CLI::ParseError& failure) {
-    return usage_error(app, failure, argc, argv);
+    return usage_error(app, failure, count, words.data());
   }
   return exit_code;
 }

@@ -173,7 +173,27 @@ Status would_go_on(const RunArguments& arguments, const Job& job) {
   return check_goes_on(role);
 }
 
+// Options that would be of no use: they need others.
+Status check_needed(const RunArguments& arguments) {
+  const bool cluster = arguments.servers > 0 || arguments.workers > 0;
+  const std::pair<const char*, bool> of_clusters[] = {{"--http", !arguments.http.empty()},
+                                                      {"--drillable", arguments.drillable},
+                                                      {"--hosts", !arguments.hosts.empty()}};
+  for (const auto& [name, given] : of_clusters)
+    if (given && !cluster)
+      return invalid("{}: is for a cluster, and this is one process; add --servers S --workers W",
+                     name);
+  const std::pair<const char*, bool> of_hosts[] = {{"--listen", !arguments.listen.empty()},
+                                                   {"--ssh", arguments.ssh != RunArguments().ssh}};
+  for (const auto& [name, given] : of_hosts)
+    if (given && arguments.hosts.empty())
+      return invalid("{}: is for roles on other hosts; say which with --hosts FILE", name);
+  return Status::ok();
+}
+
 int run_command(const RunArguments& arguments) {
+  const Status needed = check_needed(arguments);
+  if (!needed.is_ok()) return end_of_run(needed, "", arguments.json);
   const auto job = load_checked_job(arguments.job, {}, arguments.hosts.empty());
   if (!job.is_ok()) return end_of_run(job.status(), "", arguments.json);
   if (arguments.dry_run) {

@@ -15,7 +15,7 @@ TextOut::TextOut(std::unique_ptr<PiecewiseFile> file)
     : file_(std::move(file)), packer_(file_ ? file_->packing() : Packing::kPlain) {}
 
 Result<std::unique_ptr<TextOut>> TextOut::create(const std::string& named) {
-  if (named == "-") return std::unique_ptr<TextOut>(new TextOut(nullptr));
+  if (named == kStandardOutput) return std::unique_ptr<TextOut>(new TextOut(nullptr));
   FLUX_ASSIGN_OR_RETURN(auto file, PiecewiseFile::create(named));
   return std::unique_ptr<TextOut>(new TextOut(std::move(file)));
 }
@@ -43,6 +43,10 @@ Status TextOut::flush() {
 Status TextOut::finish() {
   FLUX_RETURN_IF_ERROR(flush());
   return to_screen() ? Status::ok() : file_->commit();
+}
+
+std::FILE* told_beside(const std::string& out) {
+  return out == kStandardOutput || out == "/dev/stdout" ? stderr : stdout;
 }
 
 }  // namespace flux

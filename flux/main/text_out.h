@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,5 +36,8 @@ class TextOut {
   std::string waiting_;  // of a piece
   uint64_t bytes_ = 0;
 };
+
+// Where to tell about lines that were written to `out`: not among them.
+std::FILE* told_beside(const std::string& out);
 
 }  // namespace flux

@@ -73,6 +73,20 @@ void tell_networks(const RoleJob& role, const Told& told) {
                          counted(role.graphs[p]->tables().size(), "table")));
 }
 
+// The metrics of every head, by name where there are several; of losses without a label the loss.
+void tell_evaluation(const Trial& trial, const Told& told) {
+  const MetricReport& report = trial.read_back;
+  std::vector<const MetricReport::Row*> heads;
+  for (const MetricReport::Row& row : report.rows)
+    if (row.key.slice.empty()) heads.push_back(&row);
+  told.say(fmt::format(
+      "good: {} {} examples evaluated: {}", with_commas(report.examples),
+      trial.own_test ? "test" : "training",
+      heads.size() == 1 ? metric_line(heads[0]->values) : fmt::format("loss {:.5f}", report.loss)));
+  for (size_t h = 0; heads.size() > 1 && h < heads.size(); ++h)
+    told.say(fmt::format("good: {}: {}", to_string(heads[h]->key), metric_line(heads[h]->values)));
+}
+
 Result<Summary> smoke(const Job& job, uint64_t batches, const Told& told) {
   FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(job));
   tell_networks(role, told);
@@ -85,10 +99,7 @@ Result<Summary> smoke(const Job& job, uint64_t batches, const Told& told) {
   FLUX_ASSIGN_OR_RETURN(const std::string note, dense_note(trial.text, trial.data, job));
   if (!note.empty()) told.say(note);
   told.say("good: a checkpoint written, read back, and evaluated to the same loss");
-  told.say(
-      fmt::format("good: {} {} examples evaluated: {}", with_commas(trial.read_back.examples),
-                  trial.own_test ? "test" : "training",
-                  trial.read_back.whole() != nullptr ? metric_line(*trial.read_back.whole()) : ""));
+  tell_evaluation(trial, told);
   for (const PhaseSummary& phase : s.phases)
     told.say(fmt::format("good: phase {}: {}", phase.name, accounting_line(phase.accounting)));
   told.say(fmt::format("the job is right as far as {} batches can tell", batches));

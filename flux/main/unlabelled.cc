@@ -11,6 +11,7 @@
 #include "flux/data/lines.h"
 #include "flux/data/sources/text_stream.h"
 #include "flux/data/text/columns.h"
+#include "flux/data/tools/first_records.h"
 #include "flux/storage/atomic_file.h"
 #include "flux/storage/read_file.h"
 
@@ -128,6 +129,30 @@ std::string moved_place(std::string_view text, size_t added, size_t* bytes) {
   return fmt::format(":{}:{}", line, column > added ? column - added : 1);
 }
 
+// One file for the other wherever it is named, with the columns behind it.
+void replace_all(const std::string& copy, const std::string& own, size_t added,
+                 std::string* message) {
+  for (size_t at; (at = message->find(copy)) != std::string::npos;) {
+    const std::string_view behind = std::string_view(*message).substr(at + copy.size());
+    size_t bytes = 0;
+    const std::string place = moved_place(behind, added, &bytes);
+    message->replace(at, copy.size() + bytes, own + place);
+  }
+}
+
+// Whether the first record of a file can be read as it is, which one without labels cannot.
+bool has_labels(const std::string& file, const DataOptions& options) {
+  const auto data = FirstRecords::open({file}, options);
+  if (!data.is_ok()) return false;
+  bool good = false;
+  const auto sink = [&](const Status& refused, const Batch&, const auto& /*names*/) -> Status {
+    good = refused.is_ok();
+    return error(Code::kCancelled, "enough");
+  };
+  const auto read = data.value().read(0, 1, sink);
+  return good && (read.is_ok() || read.status().code() == Code::kCancelled);
+}
+
 }  // namespace
 
 Result<LabelledCopy> LabelledCopy::make(std::vector<std::string> files,
@@ -137,6 +162,7 @@ Result<LabelledCopy> LabelledCopy::make(std::vector<std::string> files,
   FLUX_ASSIGN_OR_RETURN(out.folder_, TemporaryFolder::create());
   out.added_ = added.line.size();
   out.own_ = std::move(files);
+  out.options_ = options;
   for (size_t i = 0; i < out.own_.size(); ++i) {
     out.copies_.push_back(join_path(out.folder_->path(), fmt::format("input-{:05}.txt", i)));
     FLUX_RETURN_IF_ERROR(copy_labelled(out.own_[i], options, added, out.copies_.back()));
@@ -146,14 +172,14 @@ Result<LabelledCopy> LabelledCopy::make(std::vector<std::string> files,
 
 Status LabelledCopy::in_own_files(const Status& status) const {
   std::string message = status.message();
-  for (size_t i = 0; i < copies_.size(); ++i)
-    for (size_t at; (at = message.find(copies_[i])) != std::string::npos;) {
-      const size_t behind = at + copies_[i].size();
-      size_t bytes = 0;
-      const std::string place =
-          moved_place(std::string_view(message).substr(behind), added_, &bytes);
-      message.replace(at, copies_[i].size() + bytes, own_[i] + place);
-    }
+  const bool counts = message.find("; expected ") != std::string::npos;
+  for (size_t i = 0; i < copies_.size(); ++i) {
+    const bool named = message.find(copies_[i]) != std::string::npos;
+    if (named && status.code() == Code::kInvalid && has_labels(own_[i], options_))
+      return invalid("{}: its lines have labels; leave out --no-labels", own_[i]);
+    replace_all(copies_[i], own_[i], added_, &message);
+    if (named && counts) message += " (counted with the labels that --no-labels puts before lines)";
+  }
   return Status(status.code(), std::move(message));
 }
 

@@ -20,13 +20,15 @@ class LabelledCopy {
  public:
   static Result<LabelledCopy> make(std::vector<std::string> files, const DataOptions& options);
   const std::vector<std::string>& files() const { return copies_; }
-  // A message about the copies in terms of the files that a person knows, columns too.
+  // A message about the copies in terms of the files that a person knows, columns too; or that
+  // lines have labels already, if that is what is wrong.
   Status in_own_files(const Status& status) const;
 
  private:
   std::unique_ptr<TemporaryFolder> folder_;
   std::vector<std::string> own_, copies_;
-  size_t added_ = 0;  // bytes before each line
+  DataOptions options_;  // that read the own files
+  size_t added_ = 0;     // bytes before each line
 };
 
 }  // namespace flux

@@ -11,6 +11,7 @@
 #include "flux/main/commands.h"
 #include "flux/main/gen_progress.h"
 #include "flux/main/not_an_input.h"
+#include "flux/main/text_out.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -35,7 +36,7 @@ Status generate(const CorpusArguments& arguments) {
     FLUX_ASSIGN_OR_RETURN(
         made, generate_corpus(options, out, threads_of(arguments.gen.threads), progress.show()));
   }
-  fmt::print("{}: {} sentences, {} words\n", out, with_commas(made.sentences),
+  fmt::print(told_beside(out), "{}: {} sentences, {} words\n", out, with_commas(made.sentences),
              with_commas(made.words));
   return Status::ok();
 }
@@ -47,7 +48,7 @@ Status count(const VocabArguments& arguments) {
                         count_words(files, arguments.min_count, threads_of(arguments.threads)));
   FLUX_RETURN_IF_ERROR(make_folders(parent_folder(arguments.out)));
   FLUX_RETURN_IF_ERROR(write_packed_by_name(arguments.out, vocabulary.to_text()));
-  fmt::print("{}: {} words, which come {} times\n", arguments.out,
+  fmt::print(told_beside(arguments.out), "{}: {} words, which come {} times\n", arguments.out,
              with_commas(vocabulary.words.size()), with_commas(vocabulary.total));
   return Status::ok();
 }

@@ -1,10 +1,10 @@
 #include "flux/worker/lane.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "flux/worker/batch_noise.h"
+#include "flux/worker/evaluated_check.h"
 #include "flux/worker/key_groups.h"
 #include "flux/worker/scored.h"
 
@@ -305,11 +305,9 @@ void Lane::note_progress(const BatchWork& work, double loss) {
 void Lane::evaluate(BatchWork* work) {
   Net* const net = net_of(*work).net.get();
   const double loss = net->predict(input_, predictions_.data());
-  if (!std::isfinite(loss)) [[unlikely]]
-    return fail(
-        invalid("evaluating {}: the loss is {}: the model diverged; lower the learning rate "
-                "and start from an older checkpoint",
-                to_string(work->item.id), loss));
+  const Status usable = check_evaluated(loss, input_, net, *work->item.reader, work->item.id);
+  if (!usable.is_ok()) [[unlikely]]
+    return fail(usable.with_context("evaluation"));
   const ScoredBatches scored(net->graph(), work->batch, predictions_.data(), options_.slices);
   source_->evaluated(options_.index,
                      {work->item.id, encode_scored(work->batch.size, loss, scored.all())});

@@ -9,6 +9,7 @@
 #include "flux/data/label_check.h"
 #include "flux/worker/batch_noise.h"
 #include "flux/worker/batch_work.h"
+#include "flux/worker/evaluated_check.h"
 #include "flux/worker/key_groups.h"
 #include "flux/worker/model_layout.h"
 #include "flux/worker/scored.h"
@@ -65,9 +66,10 @@ class Lane {
     input.begin = read.begin.empty() ? nullptr : read.begin.data();
     input.values = read.values.empty() ? nullptr : read.values.data();
     input.weights = read.weights.empty() ? nullptr : read.weights.data();
-    input.noise =
-        batch_noise({{0, kTestPhase, 0, block}, static_cast<uint8_t>(batch), kBlockBatches});
+    const BatchId id{{0, kTestPhase, 0, block}, static_cast<uint8_t>(batch), kBlockBatches};
+    input.noise = batch_noise(id);
     const double loss = net_->predict(input, by_head_.data());
+    FLUX_RETURN_IF_ERROR(check_evaluated(loss, input, net_.get(), reader, id));
     const size_t heads = net_->graph().heads().size();
     for (size_t h = 0; h < heads; ++h)
       for (uint32_t b = 0; b < read.size; ++b)

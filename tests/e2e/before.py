@@ -10,7 +10,7 @@ import subprocess
 import unittest
 from xml.etree import ElementTree
 
-from _support import SMALLEST_MODEL, Case, example, sets, write_data
+from _support import SMALLEST_MODEL, SOURCE, Case, example, sets, write_data
 
 
 class Before(Case):
@@ -27,6 +27,22 @@ class Before(Case):
         self.assertIn("150 test examples evaluated: auc 0.", told)
         self.assertIn("the job is right as far as 3 batches can tell", told)
         self.assertFalse((self.folder / "out").exists(), "the output folder is not touched")
+
+    def test_smoke_tells_of_every_head(self) -> None:
+        self.flux("data", "gen", "feasign", "--kind", "tasks", "--examples", "2000", "--out",
+                  "tasks.txt")
+        told = self.flux("run", str(SOURCE / "models/mmoe.yaml"), "--smoke", "2",
+                         *sets(data__train="tasks.txt", data__test="tasks.txt")).out
+        self.assertRegex(told, r"400 test examples evaluated: loss \d\.")
+        for head in ("click", "buy"):
+            self.assertRegex(told, rf"(?m)^good: {head}\S*: auc 0\.")
+
+    def test_smoke_of_a_loss_without_a_label(self) -> None:
+        self.flux("data", "gen", "corpus", "--examples", "2000", "--out", "corpus.txt")
+        self.flux("data", "vocab", "corpus.txt", "--out", "vocab.txt")
+        told = self.flux("run", str(SOURCE / "models/word2vec.yaml"), "--smoke", "2",
+                         *sets(data__train="corpus.txt", data__vocabulary="vocab.txt")).out
+        self.assertRegex(told, r"100 training examples evaluated: loss \d")
 
     def test_smoke_for_programs(self) -> None:
         (self.folder / "here").mkdir()
@@ -151,7 +167,7 @@ class Before(Case):
         self.job("csv.yaml", csv)
         section = self.flux("data", "convert", "--job", "csv.yaml", "--to", "blocks",
                             "--out", "a.blocks").out.split("data:", 1)[1]
-        self.job("blocks.yaml", section + "  batch: 10")
+        self.job("blocks.yaml", section)
         for name in ("csv.yaml", "blocks.yaml"):
             told = self.flux("run", name, "--smoke", "4").out
             self.assertIn("40 examples read, trained and counted once", told)

@@ -29,6 +29,24 @@ class Cli(Case):
         for flag in ("--set", "--threads", "--fresh", "--summary"):
             self.assertIn(flag, self.flux("run", "--help").out)
 
+    def test_help_of_a_command(self) -> None:
+        for words in ([], ["run"], ["data", "head"]):
+            self.assertEqual(self.flux("help", *words).out, self.flux(*words, "--help").out)
+        for words in (["rnu"], ["data", "haed"]):
+            self.assert_refused(self.flux("help", *words, code=None), "did you mean")
+
+    def test_options_that_need_others(self) -> None:
+        job = self.job()
+        for options, words in (
+                (["--http", "127.0.0.1:0"], "--http: is for a cluster"),
+                (["--drillable"], "--drillable: is for a cluster"),
+                (["--hosts", job[0]], "--hosts: is for a cluster"),
+                (["--listen", "tcp:127.0.0.1:0"], "--listen: is for roles on other hosts"),
+                (["--servers", "1", "--listen", "tcp:127.0.0.1:0"], "--hosts FILE"),
+                (["--servers", "1", "--ssh", "ssh"], "--hosts FILE")):
+            with self.subTest(options):
+                self.assert_refused(self.flux("run", *job, *options, code=None), words)
+
     def test_wrong_command_lines(self) -> None:
         for arguments, words in (
                 ([], ["no command", "run", "predict"]),

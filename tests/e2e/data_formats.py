@@ -84,7 +84,7 @@ class DataFormats(Case):
             self.assertFalse((self.folder / out).exists())
             self.assertFalse(list(self.folder.glob(f"{out}*")), "something is left over")
             return None
-        return done.out + f"  batch: 50\n  test: [{out}]\n"
+        return done.out + f"  test: [{out}]\n"
 
     def converted(self, given: str, to: str, out: str) -> Done:
         """Without a job."""

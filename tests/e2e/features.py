@@ -148,6 +148,19 @@ class Features(Case):
         self.assertEqual(self.summary("out")["model_hash"], alone["model_hash"])
         self.assertEqual(self.evaluate(job, one), evaluated)
 
+    def test_what_is_converted_trains_the_same_network(self) -> None:
+        """The section that is printed has the features and the batch of the job, too."""
+        (self.folder / "linear.yaml").write_text(LINEAR)
+        self.flux("run", "linear.yaml")
+        want = self.summary("out")["model_hash"]
+        rest = LINEAR[LINEAR.index("epochs:"):]
+        for to in ("blocks", "feasign"):
+            section = self.flux("data", "convert", "--job", "linear.yaml", "--to", to,
+                                "--out", f"a.{to}").out
+            (self.folder / f"{to}.yaml").write_text(section + "  shuffle: false\n" + rest)
+            self.flux("run", f"{to}.yaml", *sets(output=f"out-{to}"))
+            self.assertEqual(self.summary(f"out-{to}")["model_hash"], want, section)
+
     def test_before_a_run(self) -> None:
         job = self.write_job("job.yaml")
         self.assertIn("3 tables", self.flux("run", job, "--smoke", "5").out)

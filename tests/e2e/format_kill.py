@@ -45,8 +45,8 @@ class FormatKill(JobKillCase):
         source = MODEL.format(data=SOURCE_DATA.format(slots=declared))
         (self.folder / "source.yaml").write_text(source)
         section = self.flux("data", "convert", "--job", "source.yaml", "--to", name,
-                            "--out", f"data.{name}").out
-        job = MODEL.format(data=section + f"  batch: {self.batch}")
+                            "--out", f"data.{name}", "--set", f"data.batch={self.batch}").out
+        job = MODEL.format(data=section)
         (self.folder / "job.yaml").write_text(job)
 
     def check(self, name: str, slots: list[str]) -> None:

@@ -47,6 +47,20 @@ class OddOutputs(Case):
         self.assertTrue((self.folder / "link.txt").is_symlink())
         self.assertEqual((self.folder / "real.txt").read_text().splitlines(), got)
 
+    def test_made_data_on_standard_output(self) -> None:
+        for kind in (["criteo"], ["feasign", "--kind", "tasks"], ["corpus"]):
+            make = ["data", "gen", *kind, "--examples", "300"]
+            self.flux(*make, "--out", "made.txt")
+            plain = (self.folder / "made.txt").read_text()
+            for out in ("-", "/dev/stdout"):
+                with self.subTest(kind=kind[0], out=out):
+                    done = self.flux(*make, "--out", out)
+                    self.assertEqual(done.out, plain)
+                    self.assertIn("300 ", done.err, "what is told is not among the lines")
+        self.assertFalse((self.folder / "-").exists())
+        self.assert_refused(self.flux("data", "gen", "criteo", "--hours", "2", "--out", "-",
+                                      code=None), "--out has to be a folder")
+
     def test_a_full_disk_is_told(self) -> None:
         self.flux("run", *self.job())
         done = self.flux("predict", *self.job(), "--out", "/dev/full", code=None)

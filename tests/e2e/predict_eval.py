@@ -172,5 +172,45 @@ class PredictEval(Case):
         self.assertEqual(self.predictions("parts"), self.predictions("all"))
 
 
+WILD_JOB = """
+name: wild
+output: out
+deterministic: true
+data: {format: feasign, train: train.txt, dense_transform: none,
+       slots: [{name: user}], dense: [p], batch: 10}
+shards: 4
+tables:
+  - {name: w, dim: 4, optimizer: {rule: sgd, lr: 0.01}}
+model:
+  layers:
+    - {name: e, op: embedding, table: w, combine: sum}
+    - {name: q, op: square, inputs: dense}
+    - {name: x, op: concat, inputs: [e, q]}
+    - {name: y, op: fc, inputs: [x], units: 1}
+    - {name: loss, op: logistic_loss, inputs: [y, label]}
+"""
+
+
+class WildRecord(Case):
+    """A record of which the model computes no number is named; the model is not blamed."""
+
+    def test_it_is_named_by_every_evaluation(self) -> None:
+        lines = [f"{i % 2} user:{i} p:0.{i % 7}\n" for i in range(100)]
+        (self.folder / "job.yaml").write_text(WILD_JOB)
+        (self.folder / "train.txt").write_text("".join(lines))
+        self.flux("run", "job.yaml")
+        lines[57] = "1 user:5 p:3e38\n0 user:5 p:3e38\n"  # the infinite logit suits one of them
+        (self.folder / "test.txt").write_text("".join(lines))
+        for command in (["eval"], ["predict"], ["run", "--fresh"]):
+            with self.subTest(command[0]):
+                done = self.flux(command[0], "job.yaml", *sets(data__test="test.txt"),
+                                 *command[1:], code=None)
+                self.assertNotEqual(done.code, 0)
+                self.assertRegex(done.err, r"the loss at test\.txt:\d+\.\.\d+ \(records 51 to 60")
+                self.assertRegex(done.err, r"record test\.txt:\d+\.\.\d+ \(record 5[89]")
+                for wrong in ("diverged", "65535", "phase"):
+                    self.assertNotIn(wrong, done.err)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -106,6 +106,11 @@ class NoLabels(Case):
                 done = self.flux("predict", "job.yaml", "--no-labels", "--input", "b.txt",
                                  "--out", "p.txt")
                 self.assertEqual(done.out, "60 predictions in p.txt\n", "no metrics")
+                if name != "libsvm":  # where a number may be a key
+                    self.assert_refused(
+                        self.flux("predict", "job.yaml", "--no-labels", "--input", "a.txt",
+                                  code=None),
+                        "a.txt: its lines have labels; leave out --no-labels")
                 if name == "feasign":  # without labels they look like nothing
                     done = self.flux("predict", "job.yaml", "--no-labels", "--input", "b.txt",
                                      *sets(data__format="auto"))
@@ -123,6 +128,17 @@ class NoLabels(Case):
         done = self.flux("predict", "job.yaml", "--no-labels", "--input", "a.blocks",
                          *sets(data__format="blocks"), code=None)
         self.assert_refused(done, "--no-labels is for lines of ")
+
+    def test_fields_are_counted_with_the_label_that_was_added(self) -> None:
+        row = "\t" * 12 + "1\t" + "\t" * 25
+        (self.folder / "a.txt").write_text("".join(f"{i % 2}\t{row}{i:08x}\n" for i in range(60)))
+        (self.folder / "b.txt").write_text("1\t2\n")
+        (self.folder / "job.yaml").write_text(
+            "data: {format: criteo_tsv, train: a.txt, batch: 20}\noutput: out\n" + SMALLEST_MODEL)
+        self.flux("run", "job.yaml")
+        done = self.flux("predict", "job.yaml", "--no-labels", "--input", "b.txt", code=None)
+        self.assert_refused(done, "b.txt:1:4: 3 fields; expected 40",
+                            "(counted with the labels that --no-labels puts before lines)")
 
     def test_columns_that_do_not_begin_with_the_labels(self) -> None:
         """What is put before the lines would be read as something else."""

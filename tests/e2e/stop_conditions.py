@@ -102,6 +102,20 @@ class Converges(Case):
         self.assertIn("the last run was stopped by stop.metric", again.out)
         self.assertEqual(self.summary("out")["expected"], 3 * 400)
 
+    def test_the_only_phase_and_head_may_be_named(self) -> None:
+        for names in ({"head": "loss"}, {"phase": "train"}, {"head": "loss", "phase": "train"}):
+            with self.subTest(names):
+                (self.folder / "job.yaml").write_text(
+                    self.passes(6, metric="auc", min_delta=0.9, patience=2, **names))
+                done = self.flux("run", "job.yaml", "--fresh")
+                self.assertNotIn("to stop by", done.out + done.err)
+                self.assertEqual(self.summary("out")["expected"], 3 * 400)
+
+    def test_a_wrong_head_is_refused_before_anything_is_trained(self) -> None:
+        (self.folder / "job.yaml").write_text(self.passes(2, metric="auc", head="los"))
+        self.assert_refused(self.flux("check", "job.yaml", code=None),
+                            "job.yaml:6:21: there is no loss 'los', did you mean 'loss'?")
+
     def test_the_best_can_be_used(self) -> None:
         (self.folder / "job.yaml").write_text(
             self.passes(6, metric="auc", min_delta=0.9, patience=2))

@@ -79,6 +79,24 @@ std::optional<LineError> CsvParser::next_cell(std::string_view line, size_t* at,
   return std::nullopt;
 }
 
+namespace {
+
+// What a job may say about a cell that cannot be read.
+std::string advice(const LineColumn& column, std::string_view cell, std::string_view what) {
+  constexpr std::string_view kNothing[] = {"NA",  "N/A",  "NaN",  "nan", "null", "NULL", "Null",
+                                           "nil", "None", "none", "\\N", "?",    "-",    "."};
+  const bool nothing =
+      std::find(std::begin(kNothing), std::end(kNothing), cell) != std::end(kNothing);
+  if (nothing && column.kind != LineColumn::kLabel)
+    return fmt::format("; if {} means that there is none, name it in data.csv.missing",
+                       shown_field(cell));
+  if (column.kind == LineColumn::kSlot && what.starts_with("key "))
+    return "; keys that are words want text: true of the slot";
+  return "";
+}
+
+}  // namespace
+
 LineError CsvParser::wrong_count(std::string_view line, size_t cells) const {
   std::vector<std::string> names;
   for (const LineColumn& column : columns_) names.push_back(column.name);
@@ -135,6 +153,14 @@ std::optional<LineError> CsvParser::read_keys(const LineColumn& column, const Ce
 }
 
 std::optional<LineError> CsvParser::read_cell(const LineColumn& column, const Cell& cell,
+                                              LineRecord* out) const {
+  std::optional<LineError> wrong = take_cell(column, cell, out);
+  if (wrong) [[unlikely]]
+    wrong->what += advice(column, cell.text, wrong->what);
+  return wrong;
+}
+
+std::optional<LineError> CsvParser::take_cell(const LineColumn& column, const Cell& cell,
                                               LineRecord* out) const {
   const bool missing = is_missing(cell.text);
   switch (column.kind) {

@@ -28,6 +28,9 @@ class CsvParser final : public LineParser {
 
  private:
   struct Cell;
+  std::optional<LineError> take_cell(const LineColumn& column, const Cell& cell,
+                                     LineRecord* out) const;
+  // The same, with advice where it cannot be read.
   std::optional<LineError> read_cell(const LineColumn& column, const Cell& cell,
                                      LineRecord* out) const;
   std::optional<LineError> read_keys(const LineColumn& column, const Cell& cell,

@@ -6,6 +6,7 @@
 
 #include "flux/base/text.h"
 #include "flux/data/criteo.h"
+#include "flux/data/decimal.h"
 #include "flux/data/file_head.h"
 #include "flux/data/lines.h"
 #include "flux/data/text/csv.h"
@@ -64,6 +65,36 @@ std::vector<std::string> declared_names(const DataOptions& options) {
   return out;
 }
 
+size_t declared_among(const std::vector<std::string>& cells, const DataOptions& options) {
+  const std::vector<std::string> names = declared_names(options);
+  return static_cast<size_t>(std::count_if(cells.begin(), cells.end(), [&](const auto& cell) {
+    return std::find(names.begin(), names.end(), cell) != names.end();
+  }));
+}
+
+// A first line that names nothing of the job: cut by another character, or no header at all.
+Status check_header(std::string_view header, const std::vector<std::string>& cells,
+                    const DataOptions& options) {
+  if (declared_among(cells, options) > 0) return Status::ok();
+  DataOptions other = options;
+  for (const char* separator : {",", ";", "tab", "|", " "}) {
+    other.csv.separator = separator;
+    if (declared_among(header_cells(header, other), options) > 1)
+      return invalid(
+          "1:1: its columns are parted by '{}', not by '{}'; say data.csv.separator: "
+          "\"{}\"",
+          separator, options.csv.separator, separator);
+  }
+  float number = 0;
+  if (std::any_of(cells.begin(), cells.end(), [&](const std::string& cell) {
+        return parse_decimal(cell.data(), cell.data() + cell.size(), &number);
+      }))
+    return invalid(
+        "1:1: its first line names no column of the job; if that is a record already, say "
+        "data.csv.header: false and data.columns, which says what stands where");
+  return Status::ok();
+}
+
 Result<std::string> header_of(const std::string& path, const PipeOptions& pipe) {
   std::string text;
   for (const size_t bytes : {size_t{1} << 14, size_t{kCriteoLineBytesMax} + 1}) {  // mostly short
@@ -85,6 +116,7 @@ Result<std::string> header_of(const std::string& path, const PipeOptions& pipe) 
 Result<std::vector<std::string>> csv_columns(std::string_view header, const DataOptions& options) {
   std::vector<std::string> out;
   const std::vector<std::string> cells = header_cells(header, options);
+  FLUX_RETURN_IF_ERROR(check_header(header, cells, options));
   const Roles roles(options);
   std::unordered_set<std::string> found;
   for (size_t i = 0; i < cells.size(); ++i) {

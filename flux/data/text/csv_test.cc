@@ -73,8 +73,19 @@ TEST(CsvLine, EveryMistakeIsNamedWithItsColumn) {
   EXPECT_EQ(read("1,2,3,4,5,6"), "12: 6 cells; expected 5: click, user, tags, city, price");
   EXPECT_EQ(read(",2,3,4,5"), "1: label 'click' is missing");
   EXPECT_EQ(read("x,2,3,4,5"), "1: label 'click' is 'x', not a number");
-  EXPECT_EQ(read("1,x,3,4,5"), "3: key 'x' of slot 'user' is not a whole number below 2^64");
-  EXPECT_EQ(read("1,2,3|x,4,5"), "7: key 'x' of slot 'tags' is not a whole number below 2^64");
+  EXPECT_EQ(read("1,x,3,4,5"),
+            "3: key 'x' of slot 'user' is not a whole number below 2^64; keys that are words want "
+            "text: true of the slot");
+  EXPECT_EQ(
+      read("1,null,3,4,5"),
+      "3: key 'null' of slot 'user' is not a whole number below 2^64; if 'null' means that there "
+      "is none, name it in data.csv.missing");
+  EXPECT_EQ(read("1,2,3,4,N/A"),
+            "9: 'N/A' of dense feature 'price' is not a number; if 'N/A' means that there is none, "
+            "name it in data.csv.missing");
+  EXPECT_EQ(read("1,2,3|x,4,5"),
+            "7: key 'x' of slot 'tags' is not a whole number below 2^64; keys that are words want "
+            "text: true of the slot");
   EXPECT_EQ(read("1,2,3:y,4,5"), "7: value 'y' of slot 'tags' is not a number");
   EXPECT_EQ(read("1,2,3,4,five"), "9: 'five' of dense feature 'price' is not a number");
   EXPECT_EQ(read("1,2,3,\"4,5"), "7: a quote that is not closed in its line; a record is one line");
@@ -103,6 +114,16 @@ TEST(CsvHeader, NamesTheColumnsOfTheFile) {
   EXPECT_EQ(problem("price,user,click,tags,city"),
             "1:1: has no column 'imp' for data.weights; see data.csv.weight");
   EXPECT_EQ(problem("price,imp,user,user"), "1:1: has two columns 'user'");
+  for (const char* separator : {";", "|", " "}) {
+    const auto header = fmt::format("click{0}user{0}tags{0}city{0}price{0}imp", separator);
+    EXPECT_EQ(problem(header.c_str()),
+              fmt::format("1:1: its columns are parted by '{0}', not by ','; say "
+                          "data.csv.separator: \"{0}\"",
+                          separator));
+  }
+  EXPECT_EQ(problem("1,2,3,rome,0.5"),
+            "1:1: its first line names no column of the job; if that is a record already, say "
+            "data.csv.header: false and data.columns, which says what stands where");
   o.weights = false;
   EXPECT_EQ(problem("price,imp,user,click,tags,city"),
             "1:1: its 2nd column 'imp' has weights of examples, but the job does not say "
@@ -155,7 +176,11 @@ TEST(CsvFiles, MistakesNameTheFileAndItsLine) {
     return data.value()->open_block(0, 0).value()->read_batch(0, &batch).message();
   };
   const std::string bad = folder.write("a.csv", header + "1,1,,,\n1,x,,,\n");
-  EXPECT_EQ(problem({bad}), bad + ":3:3: key 'x' of slot 'user' is not a whole number below 2^64");
+  EXPECT_EQ(
+      problem({bad}),
+      bad +
+          ":3:3: key 'x' of slot 'user' is not a whole number below 2^64; keys that are words "
+          "want text: true of the slot");
   const std::string only = folder.write("b.csv", header);
   EXPECT_EQ(problem({only}), only + ": holds no record; remove it from the data or fill it");
   const std::string other = folder.write("c.csv", "click,tags,user,city,price\n1,,1,,\n");

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "flux/base/text.h"
@@ -116,6 +117,10 @@ std::string yaml_word(const std::string& text) {
       text.find_first_not_of(plain) == std::string::npos)
     return text;
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string number_list(const std::vector<double>& numbers) {
+  return fmt::format("[{}]", fmt::join(numbers, ", "));
 }
 
 std::string yaml_list(const std::vector<std::string>& texts) {
@@ -331,6 +336,31 @@ std::string written_data_section(const WrittenSchema& schema, const std::string&
   if (schema.groups)
     text += fmt::format("  group: {}\n", by_slot ? yaml_word(schema.group_slot) : "sid");
   if (writer != nullptr && writer->job != nullptr) text += writer->job(schema);
+  return text;
+}
+
+std::string features_section(std::span<const FeatureOptions> features) {
+  std::string text = features.empty() ? "" : "  features:\n";
+  const FeatureOptions usual;
+  for (const FeatureOptions& f : features) {
+    text +=
+        fmt::format("    - {{name: {}, op: {}, of: {}", yaml_word(f.name), f.op, yaml_list(f.of));
+    const auto put = [&](const char* name, const auto& value, const auto& otherwise) {
+      if (value != otherwise) text += fmt::format(", {}: {}", name, value);
+    };
+    put("keys", f.keys.empty() ? f.keys : yaml_word(f.keys), usual.keys);
+    put("modulus", f.modulus, usual.modulus);
+    put("boundaries", number_list(f.boundaries), number_list({}));
+    put("quantiles", number_list(f.quantiles), number_list({}));
+    put("log_base", f.log_base, usual.log_base);
+    put("buckets", f.buckets, usual.buckets);
+    put("limit", f.limit, usual.limit);
+    put("min", f.min, usual.min);
+    put("max", f.max, usual.max);
+    put("mean", f.mean, usual.mean);
+    put("deviation", f.deviation, usual.deviation);
+    text += "}\n";
+  }
   return text;
 }
 

@@ -48,5 +48,8 @@ std::vector<std::string> text_writer_names();
 // The `data` section of a job that reads what was written to `path`.
 std::string written_data_section(const WrittenSchema& schema, const std::string& format,
                                  const std::string& path);
+// data.features of a job as its data section says them, settings that are not the default; "" if
+// there are none.
+std::string features_section(std::span<const FeatureOptions> features);
 
 }  // namespace flux

@@ -35,6 +35,7 @@ class FeasignGuess {
     }
     return !first;
   }
+  bool has_features() const { return !order_.empty(); }
   DataOptions options() const {
     DataOptions out;
     out.format = "feasign";
@@ -109,6 +110,7 @@ std::optional<DataOptions> guess_feasign(Lines lines) {
   FeasignGuess guess;
   for (const std::string& line : lines)
     if (!guess.add(line)) return std::nullopt;
+  if (!guess.has_features()) return std::nullopt;  // labels alone: numbers between commas
   return guess.options();
 }
 

@@ -59,10 +59,13 @@ Result<DataOptions> guess_data_options(const std::string& path, std::string* not
     options->raw_keys = has_table_keys(*options, lines);
     return *std::move(options);
   }
+  const bool cells = lines[0].find_first_of(",;\t") != std::string::npos;
   return invalid(
       "{}: its format is not clear; its first line begins with {}\nname a job whose data section "
-      "says it: --job JOB",
-      path, shown_field(std::string_view(lines[0]).substr(0, 40)));
+      "says it: --job JOB{}",
+      path, shown_field(std::string_view(lines[0]).substr(0, 40)),
+      cells ? " (of csv lines without a header: format: csv, csv: {header: false}, columns: [...])"
+            : "");
 }
 
 }  // namespace flux

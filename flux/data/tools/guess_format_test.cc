@@ -159,6 +159,10 @@ TEST(GuessFormat, WhatIsNotClearIsSaid) {
   EXPECT_EQ(guess("some words\n"),
             "its format is not clear; its first line begins with 'some words'\nname a job whose "
             "data section says it: --job JOB");
+  EXPECT_EQ(guess("1,2,3\n4,5,6\n"),
+            "its format is not clear; its first line begins with '1,2,3'\nname a job whose data "
+            "section says it: --job JOB (of csv lines without a header: format: csv, csv: {header: "
+            "false}, columns: [...])");
   EXPECT_EQ(guess("1 user:17 x\n").substr(0, 23), "its format is not clear");
   EXPECT_EQ(guess("1 2 3\n4\n").substr(0, 23), "its format is not clear") << "counts do not fit";
   EXPECT_EQ(guess("1 user:1\n1 user:x\n").substr(0, 23), "its format is not clear") << "half";
