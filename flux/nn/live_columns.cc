@@ -21,7 +21,8 @@ bool LiveColumns::possible() {
   return cpu_has_avx512_vbmi2();
 }
 
-LiveColumns::LiveColumns(uint32_t width) : width_(width), count_(width), bits_((width + 31) / 32) {
+LiveColumns::LiveColumns(uint32_t width, uint32_t worth)
+    : width_(width), worth_(worth), count_(width), bits_((width + 31) / 32) {
   set_all();
 }
 
