@@ -29,8 +29,8 @@ void JobMaster::State::open_folder() {
         // A job that cannot run here takes nothing from one that does: the term is claimed last.
         FLUX_RETURN_IF_ERROR(find_manifest(&opened->manifest));
         if (plan_.check_inputs)
-          FLUX_RETURN_IF_ERROR(plan_.check_inputs(
-              opened->manifest ? static_cast<uint32_t>(opened->manifest->closed.size()) : 0));
+          FLUX_RETURN_IF_ERROR(plan_.check_inputs(opened->manifest ? opened->manifest->closed
+                                                                   : std::vector<ClosedPass>()));
         FLUX_ASSIGN_OR_RETURN(
             opened->term,
             election_->claim_term(opened->manifest ? opened->manifest->epoch.term : 0));

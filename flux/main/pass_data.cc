@@ -9,6 +9,7 @@
 #include "flux/base/text.h"
 #include "flux/data/bad_records.h"
 #include "flux/data/tools/global_shuffle.h"
+#include "flux/main/pass_files.h"
 #include "flux/storage/files.h"
 
 namespace flux {
@@ -32,28 +33,20 @@ Status write_bad(const Job& job, const std::string& name, const std::vector<BadR
   return real_files().write_atomic(path, bad_records_text(bad));
 }
 
-// The shuffled records of a pass, and the cut of the files that they were taken from.
-std::string shuffled_path(const Job& job, uint32_t pass, const char* what) {
-  return fmt::format("{}/shuffled/pass-{:05}.{}", job.output, pass, what);
-}
-constexpr const char* kShuffled = "blocks";
-constexpr const char* kSources = "sources.json";
-
 Result<Geometry> shuffle_pass(const Job& job, uint32_t pass, Geometry geometry, unsigned threads,
                               const std::atomic<bool>* stop) {
-  const std::string made = shuffled_path(job, pass, kShuffled);
+  const std::string made = shuffled_path(job, pass);
   FLUX_RETURN_IF_ERROR(real_files().make_folders(job.output + "/shuffled"));
-  // That of the pass before may still be read by a worker that is late.
-  for (const char* what : {kShuffled, kSources})
-    if (pass >= 2)
-      FLUX_RETURN_IF_ERROR(real_files().remove_all(shuffled_path(job, pass - 2, what)));
+  // That of the pass before may still be read by a worker that is late. What records were taken
+  // from stays known (pass_files.h).
+  if (pass >= 2) FLUX_RETURN_IF_ERROR(real_files().remove_all(shuffled_path(job, pass - 2)));
   const uint64_t bad = geometry.bad_records();
   const std::string sources = geometry.to_json();
   FLUX_ASSIGN_OR_RETURN(const WholeData data,
                         WholeData::open_cut(std::move(geometry), job.data, threads));
   const ShuffleOptions options{hash_pair(job.data.seed, pass), job.data.shuffle_memory_mb << 20};
   FLUX_RETURN_IF_ERROR(shuffle_to_blocks(data, made, options, stop));
-  FLUX_RETURN_IF_ERROR(real_files().write_atomic(shuffled_path(job, pass, kSources), sources));
+  FLUX_RETURN_IF_ERROR(real_files().write_atomic(shuffled_sources_path(job, pass), sources));
   FLUX_ASSIGN_OR_RETURN(Geometry shuffled,
                         Dataset::scan({&made, 1}, block_file_options(job.data), threads, stop));
   shuffled.bad_before = bad;
@@ -85,13 +78,10 @@ Status check_all_there(const Job& job, uint32_t pass, const Geometry& frozen) {
 Result<std::optional<Geometry>> own_files_cut(const Job& job, uint32_t pass,
                                               const Geometry& frozen) {
   if (!job.data.global_shuffle) return std::optional<Geometry>(frozen);
-  constexpr uint64_t kCutMax = 1ULL << 30;
-  const std::string path = shuffled_path(job, pass, kSources);
+  const std::string path = shuffled_sources_path(job, pass);
   if (!real_files().exists(path)) return std::optional<Geometry>();
-  FLUX_ASSIGN_OR_RETURN(const std::string text, real_files().read(path, kCutMax));
-  auto cut = Geometry::from_json(text);
-  if (!cut.is_ok()) return cut.status().with_context(path);
-  return std::optional<Geometry>(std::move(cut).value());
+  FLUX_ASSIGN_OR_RETURN(Geometry cut, read_cut(path));
+  return std::optional<Geometry>(std::move(cut));
 }
 
 }  // namespace
