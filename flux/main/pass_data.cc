@@ -1,13 +1,13 @@
 #include "flux/main/pass_data.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "flux/base/hash.h"
 #include "flux/base/text.h"
 #include "flux/data/bad_records.h"
+#include "flux/data/options.h"
 #include "flux/data/tools/global_shuffle.h"
 #include "flux/main/pass_files.h"
 #include "flux/storage/files.h"
@@ -53,13 +53,6 @@ Result<Geometry> shuffle_pass(const Job& job, uint32_t pass, Geometry geometry, 
   return shuffled;
 }
 
-// The same place, whichever way it is written; what cannot be made absolute stays as it is.
-std::string canonical(const std::string& path) {
-  std::error_code failed;
-  const std::filesystem::path result = std::filesystem::absolute(path, failed);
-  return failed ? path : result.lexically_normal().string();
-}
-
 // The files that a pass was cut from are needed until it is closed, whatever the job names now.
 Status check_all_there(const Job& job, uint32_t pass, const Geometry& frozen) {
   for (const DataFile& file : frozen.files) {
@@ -74,14 +67,77 @@ Status check_all_there(const Job& job, uint32_t pass, const Geometry& frozen) {
   return Status::ok();
 }
 
-// The cut of the job's own files that an open pass was made of; none: it cannot be known any more.
-Result<std::optional<Geometry>> own_files_cut(const Job& job, uint32_t pass,
-                                              const Geometry& frozen) {
-  if (!job.data.global_shuffle) return std::optional<Geometry>(frozen);
+// The cut of the files that the shuffled records of a pass were taken from; none: it cannot be
+// known any more.
+Result<std::optional<Geometry>> shuffled_from(const Job& job, uint32_t pass) {
   const std::string path = shuffled_sources_path(job, pass);
   if (!real_files().exists(path)) return std::optional<Geometry>();
   FLUX_ASSIGN_OR_RETURN(Geometry cut, read_cut(path));
   return std::optional<Geometry>(std::move(cut));
+}
+
+// What the job file decides of a cut, under the names that it has there: "data.batch: 20, was 10".
+std::vector<std::string> changed_settings(const Job& job, uint32_t pass, const Geometry& frozen) {
+  std::vector<std::string> out;
+  const auto compare = [&](const char* field, const auto& now, const auto& was) {
+    if (now != was) out.push_back(fmt::format("{}: {}, was {}", field, now, was));
+  };
+  const auto shown = [](const std::string& text) { return text.empty() ? "none" : text; };
+  const DataOptions& data = job.data;
+  // Records that another job shuffled are files as any other.
+  const bool shuffled =
+      is_shuffled(frozen) && !names_place(job.passes[pass].train, frozen.files[0].path);
+  compare("data.global_shuffle", data.global_shuffle, shuffled);
+  if (!data.global_shuffle && !shuffled) {
+    compare("data.format", data.format, frozen.format);
+    compare("data.pipe", shown(pipe_text(data.pipe)), shown(frozen.pipe));
+  }
+  compare("data.batch", data.batch_size, frozen.batch_size);
+  compare("data.shuffle", data.shuffle, frozen.shuffle_seed != 0);
+  if (data.shuffle && frozen.shuffle_seed != 0)
+    compare("seed", shuffle_seed_of(data), frozen.shuffle_seed);
+  return out;
+}
+
+Status check_settings(const Job& job, uint32_t pass, const Geometry& frozen) {
+  const std::vector<std::string> changed = changed_settings(job, pass, frozen);
+  if (!changed.empty())
+    return invalid(
+        "pass {} was begun with another cut of the data:\n  {}\n"
+        "set it back until the pass is closed, or start over with --fresh",
+        job.passes[pass].name, join(changed, "\n  "));
+  if (frozen.bad_records() > job.data.bad_records)
+    return invalid(
+        "pass {} was begun with {} set aside, data.bad_records is {} now\n"
+        "set it back until the pass is closed, or mend the data and start over with --fresh",
+        job.passes[pass].name, counted(frozen.bad_records(), "bad record"), job.data.bad_records);
+  return Status::ok();
+}
+
+// The files of an open pass: are they there, as they were, and does the job still mean them?
+Status check_own_files(const Job& job, uint32_t pass, const Geometry& cut) {
+  FLUX_RETURN_IF_ERROR(check_all_there(job, pass, cut));
+  const std::vector<std::string>& now = job.passes[pass].train;
+  for (const DataFile& file : cut.files)
+    if (file.records != 0 && !names_place(now, file.path))
+      return invalid(
+          "pass {} was begun with {} and is not closed, but the job names {} now\n"
+          "name the file until the pass is closed and add a pass for other data behind it; or give "
+          "the job another folder with --set output=DIR, or start over with --fresh",
+          job.passes[pass].name, file.path, join(now, ", "));
+  return Dataset::open(cut, job.data).status();
+}
+
+Result<std::string> note_new_files(const Job& job, uint32_t pass, const Geometry& cut) {
+  FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(job.passes[pass].train));
+  const auto is_new = [&](const std::string& path) {
+    return std::none_of(cut.files.begin(), cut.files.end(),
+                        [&](const DataFile& file) { return names_place({path}, file.path); });
+  };
+  const auto added = std::count_if(files.begin(), files.end(), is_new);
+  if (added == 0) return std::string();
+  return fmt::format("note: {} new file(s) match, but pass {} was cut without them", added,
+                     job.passes[pass].name);
 }
 
 }  // namespace
@@ -131,33 +187,17 @@ Result<Geometry> cut_pass(const Job& job, uint32_t pass, std::span<const std::st
 }
 
 Result<std::string> check_frozen(const Job& job, uint32_t pass, const Geometry& frozen) {
-  Geometry wanted = frozen;  // the parts of a cut that the job file decides
-  wanted.format = job.data.global_shuffle ? block_file_options(job.data).format : job.data.format;
-  wanted.batch_size = job.data.batch_size;
-  wanted.shuffle_seed = shuffle_seed_of(job.data);
-  const auto differences = geometry_differences(frozen, wanted);
-  const std::string& name = job.passes[pass].name;
-  if (!differences.empty())
-    return invalid(
-        "pass {} was begun with another cut of the data:\n  {}\n"
-        "set it back until the pass is closed, or start over with --fresh",
-        name, join(differences, "\n  "));
+  FLUX_RETURN_IF_ERROR(check_settings(job, pass, frozen));
+  if (!job.data.global_shuffle) {
+    FLUX_RETURN_IF_ERROR(check_own_files(job, pass, frozen));
+    return note_new_files(job, pass, frozen);
+  }
   FLUX_RETURN_IF_ERROR(check_all_there(job, pass, frozen));
   FLUX_RETURN_IF_ERROR(Dataset::open(frozen, job.data).status());
-  FLUX_ASSIGN_OR_RETURN(const auto own, own_files_cut(job, pass, frozen));
+  FLUX_ASSIGN_OR_RETURN(const auto own, shuffled_from(job, pass));
   if (!own) return std::string();
-  if (job.data.global_shuffle) {  // what was looked at are the shuffled records
-    FLUX_RETURN_IF_ERROR(check_all_there(job, pass, *own));
-    FLUX_RETURN_IF_ERROR(Dataset::open(*own, job.data).status());
-  }
-  FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(job.passes[pass].train));
-  size_t added = 0;
-  for (const std::string& path : files)
-    added += std::none_of(own->files.begin(), own->files.end(), [&](const DataFile& file) {
-      return canonical(file.path) == canonical(path);
-    });
-  if (added == 0) return std::string();
-  return fmt::format("note: {} new file(s) match, but pass {} was cut without them", added, name);
+  FLUX_RETURN_IF_ERROR(check_own_files(job, pass, *own));
+  return note_new_files(job, pass, *own);
 }
 
 }  // namespace flux
