@@ -221,8 +221,8 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
     FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(shared->passes[pass].train));
     return cut_pass(*shared, pass, files, threads, stop);
   };
-  plan.check_frozen = [shared](uint32_t pass, const Geometry& frozen) {
-    return check_frozen(*shared, pass, frozen);
+  plan.check_frozen = [shared, threads](uint32_t pass, const Geometry& frozen) {
+    return check_frozen(*shared, pass, frozen, threads);
   };
   plan.scan_test = [shared, threads](const std::atomic<bool>* stop) -> Result<Geometry> {
     return cut_test(*shared, threads, stop);

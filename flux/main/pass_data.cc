@@ -33,9 +33,9 @@ Status write_bad(const Job& job, const std::string& name, const std::vector<BadR
   return real_files().write_atomic(path, bad_records_text(bad));
 }
 
-Result<Geometry> shuffle_pass(const Job& job, uint32_t pass, Geometry geometry, unsigned threads,
-                              const std::atomic<bool>* stop) {
-  const std::string made = shuffled_path(job, pass);
+// The records of a cut, shuffled, as the block file `made`.
+Result<Geometry> shuffle_pass(const Job& job, uint32_t pass, const std::string& made,
+                              Geometry geometry, unsigned threads, const std::atomic<bool>* stop) {
   FLUX_RETURN_IF_ERROR(real_files().make_folders(job.output + "/shuffled"));
   // That of the pass before may still be read by a worker that is late. What records were taken
   // from stays known (pass_files.h).
@@ -140,6 +140,43 @@ Result<std::string> note_new_files(const Job& job, uint32_t pass, const Geometry
                      job.passes[pass].name);
 }
 
+// Ok if the shuffled records are there as they were cut. Only if somebody wrote to the file since
+// are all of them read, and so held against their check sums.
+Status read_shuffled(const Job& job, const Geometry& frozen, unsigned threads) {
+  FLUX_ASSIGN_OR_RETURN(const auto data, Dataset::open(frozen, job.data));
+  if (data->geometry().files[0].modified_ns == frozen.files[0].modified_ns) return Status::ok();
+  FLUX_ASSIGN_OR_RETURN(const WholeData all,
+                        WholeData::open_cut(frozen, block_file_options(job.data), threads));
+  return all.read([](const Batch& /*batch*/) { return Status::ok(); });
+}
+
+// From the files as they were cut, or, if that is not known any more, as they are now. Records in
+// another order would be trained twice or never: they are taken only if they are the same.
+Result<std::string> shuffle_again(const Job& job, uint32_t pass, const Geometry& frozen,
+                                  const std::optional<Geometry>& own, const Status& why,
+                                  unsigned threads) {
+  const std::string& path = frozen.files[0].path;
+  Geometry source;
+  if (own) {
+    source = *own;
+  } else {
+    std::vector<BadRecord> bad;
+    FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(job.passes[pass].train));
+    FLUX_ASSIGN_OR_RETURN(source, scan_apart(files, job.data, threads, nullptr, &bad));
+  }
+  FLUX_ASSIGN_OR_RETURN(const Geometry again,
+                        shuffle_pass(job, pass, path, std::move(source), threads, nullptr));
+  if (again.hash() == frozen.hash() && again.files[0].content == frozen.files[0].content)
+    return fmt::format("note: {} was lost or damaged and is made again", path);
+  FLUX_RETURN_IF_ERROR(real_files().remove_all(path));
+  if (!own) FLUX_RETURN_IF_ERROR(real_files().remove_all(shuffled_sources_path(job, pass)));
+  return invalid(
+      "{}\nthe shuffled records of pass {} were made again, but are not those that it was begun "
+      "with: its files are others now, or data.shuffle_memory_mb is\n"
+      "set them back until the pass is closed, put a copy of {} back, or start over with --fresh",
+      why.message(), job.passes[pass].name, path);
+}
+
 }  // namespace
 
 Result<Geometry> scan_good(std::span<const std::string> files, const DataOptions& options,
@@ -183,21 +220,21 @@ Result<Geometry> cut_pass(const Job& job, uint32_t pass, std::span<const std::st
   FLUX_ASSIGN_OR_RETURN(Geometry geometry, scan_apart(files, job.data, threads, stop, &bad));
   FLUX_RETURN_IF_ERROR(write_bad(job, fmt::format("pass-{:05}", pass), bad));
   if (!job.data.global_shuffle) return geometry;
-  return shuffle_pass(job, pass, std::move(geometry), threads, stop);
+  return shuffle_pass(job, pass, shuffled_path(job, pass), std::move(geometry), threads, stop);
 }
 
-Result<std::string> check_frozen(const Job& job, uint32_t pass, const Geometry& frozen) {
+Result<std::string> check_frozen(const Job& job, uint32_t pass, const Geometry& frozen,
+                                 unsigned threads) {
   FLUX_RETURN_IF_ERROR(check_settings(job, pass, frozen));
   if (!job.data.global_shuffle) {
     FLUX_RETURN_IF_ERROR(check_own_files(job, pass, frozen));
     return note_new_files(job, pass, frozen);
   }
-  FLUX_RETURN_IF_ERROR(check_all_there(job, pass, frozen));
-  FLUX_RETURN_IF_ERROR(Dataset::open(frozen, job.data).status());
   FLUX_ASSIGN_OR_RETURN(const auto own, shuffled_from(job, pass));
-  if (!own) return std::string();
-  FLUX_RETURN_IF_ERROR(check_own_files(job, pass, *own));
-  return note_new_files(job, pass, *own);
+  if (own) FLUX_RETURN_IF_ERROR(check_own_files(job, pass, *own));
+  const Status whole = read_shuffled(job, frozen, threads);
+  if (!whole.is_ok()) return shuffle_again(job, pass, frozen, own, whole, threads);
+  return own ? note_new_files(job, pass, *own) : std::string();
 }
 
 }  // namespace flux

@@ -32,7 +32,9 @@ Result<Geometry> cut_pass(const Job& job, uint32_t pass, std::span<const std::st
                           unsigned threads, const std::atomic<bool>* stop);
 
 // Whether an open pass, as it was cut, can go on under this job: a note for its user or nothing, or
-// kInvalid with what differs.
-Result<std::string> check_frozen(const Job& job, uint32_t pass, const Geometry& frozen);
+// kInvalid with what differs. Shuffled records that are lost or damaged are made again, if that
+// gives the same.
+Result<std::string> check_frozen(const Job& job, uint32_t pass, const Geometry& frozen,
+                                 unsigned threads);
 
 }  // namespace flux

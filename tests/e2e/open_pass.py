@@ -17,7 +17,7 @@ LINES = [f"{i % 2} user:{i % 97}\n" for i in range(1000)]
 TOTAL = 50 * len(LINES)
 
 
-class OpenPass(Case):
+class HalfTrained(Case):
     def setUp(self) -> None:
         super().setUp()
         (self.folder / "a.txt").write_text("".join(LINES))
@@ -39,6 +39,8 @@ class OpenPass(Case):
         self.assertEqual(found["applied_once"], TOTAL)
         return done
 
+
+class OpenPass(HalfTrained):
     def test_another_file_is_not_ignored(self) -> None:
         self.half()
         self.assert_refused(self.again(data__train="b.txt"), "pass pass-0 was begun with a.txt",
@@ -79,6 +81,43 @@ class OpenPass(Case):
                 for inner in ("shuffle_seed", "batch_size", "format"):
                     self.assertNotIn(inner, done.err)
         self.go_on()
+
+
+class Shuffled(HalfTrained):
+    """OUTPUT/shuffled is made by flux, and made again by it."""
+
+    records = "out/shuffled/pass-00000.blocks"
+    sources = "out/shuffled/pass-00000.sources.json"
+
+    def lose(self) -> None:
+        for name in (self.records, self.sources):
+            (self.folder / name).unlink()
+
+    def damage(self) -> None:
+        path = self.folder / self.records
+        text = bytearray(path.read_bytes())
+        text[len(text) // 2] ^= 1
+        path.write_bytes(text)
+
+    def test_it_is_made_again(self) -> None:
+        for change in (self.lose, (self.folder / self.records).unlink, self.damage):
+            self.flux("run", "job.yaml", "--fresh", *sets(data__global_shuffle=True,
+                                                          stop__examples=10_000))
+            before = (self.folder / self.records).read_bytes()
+            change()
+            done = self.go_on(data__global_shuffle=True)
+            self.assertIn(f"note: {self.records} was lost or damaged and is made again", done.out)
+            self.assertEqual((self.folder / self.records).read_bytes(), before)
+
+    def test_other_records_are_not_taken_for_it(self) -> None:
+        self.half(data__global_shuffle=True)
+        self.lose()
+        good = (self.folder / "a.txt").read_text()
+        (self.folder / "a.txt").write_text(good.replace("user:1", "user:2"))
+        self.assert_refused(self.again(data__global_shuffle=True),
+                            "are not those that it was begun with", "--fresh")
+        (self.folder / "a.txt").write_text(good)
+        self.go_on(data__global_shuffle=True)
 
 
 if __name__ == "__main__":
