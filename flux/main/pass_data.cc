@@ -33,6 +33,21 @@ Status write_bad(const Job& job, const std::string& name, const std::vector<BadR
   return real_files().write_atomic(path, bad_records_text(bad));
 }
 
+// Lines that cannot be read are told before a run with --fresh forgets the model that is there, if
+// they are among the first: all of them are parsed only where some may be bad, or to be shuffled.
+Status look_at_first_lines(const DataOptions& options, const Geometry& geometry) {
+  if (!has_lines(options) || !options.pipe.command.empty() || options.bad_records != 0 ||
+      options.global_shuffle || geometry.blocks.empty())
+    return Status::ok();
+  DataOptions plain = options;
+  plain.shuffle = false;
+  Geometry in_order = geometry;
+  in_order.shuffle_seed = 0;
+  FLUX_ASSIGN_OR_RETURN(const auto data, Dataset::open(in_order, plain));
+  FLUX_ASSIGN_OR_RETURN(const auto bad, find_bad_records(*data, plain, 0));
+  return bad.empty() ? Status::ok() : bad.front().why;
+}
+
 // The records of a cut, shuffled, as the block file `made`.
 Result<Geometry> shuffle_pass(const Job& job, uint32_t pass, const std::string& made,
                               Geometry geometry, unsigned threads, const std::atomic<bool>* stop) {
@@ -218,6 +233,7 @@ Result<Geometry> cut_pass(const Job& job, uint32_t pass, std::span<const std::st
                           unsigned threads, const std::atomic<bool>* stop) {
   std::vector<BadRecord> bad;
   FLUX_ASSIGN_OR_RETURN(Geometry geometry, scan_apart(files, job.data, threads, stop, &bad));
+  FLUX_RETURN_IF_ERROR(look_at_first_lines(job.data, geometry));
   FLUX_RETURN_IF_ERROR(write_bad(job, fmt::format("pass-{:05}", pass), bad));
   if (!job.data.global_shuffle) return geometry;
   return shuffle_pass(job, pass, shuffled_path(job, pass), std::move(geometry), threads, stop);

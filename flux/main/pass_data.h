@@ -25,9 +25,10 @@ void tell_set_aside(std::span<const std::string> why);
 // OUTPUT/bad_records/test.tsv, which is of the newest evaluation.
 Result<Geometry> cut_test(const Job& job, unsigned threads, const std::atomic<bool>* stop);
 
-// Pass `pass` of a job. Bad records are written to OUTPUT/bad_records/pass-NUMBER.tsv, which is of
-// the newest cut of that pass. With data.global_shuffle the cut is of
-// OUTPUT/shuffled/pass-NUMBER.blocks, and that of `files` is kept beside it, as sources.json.
+// Pass `pass` of a job, whose first block has to be readable. Bad records are written to
+// OUTPUT/bad_records/pass-NUMBER.tsv, which is of the newest cut of that pass. With
+// data.global_shuffle the cut is of OUTPUT/shuffled/pass-NUMBER.blocks, and that of `files` is kept
+// beside it, as sources.json.
 Result<Geometry> cut_pass(const Job& job, uint32_t pass, std::span<const std::string> files,
                           unsigned threads, const std::atomic<bool>* stop);
 
