@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include <fnmatch.h>
@@ -42,8 +43,17 @@ bool may_be_moved(const std::string& pattern, const DataFile& file) {
   });
 }
 
+// Old data is often packed.
+std::string unpacked(const std::string& path) {
+  for (const std::string_view suffix : {".gz", ".zst"})
+    if (path.ends_with(suffix)) return path.substr(0, path.size() - suffix.size());
+  return path;
+}
+
 bool names_closed(const std::vector<std::string>& patterns, const DataFile& file) {
   if (file.records == 0 || names_place(patterns, file.path)) return true;  // 0: the vocabulary
+  for (const std::string& pattern : patterns)
+    if (matches(canonical(unpacked(pattern)), canonical(unpacked(file.path)))) return true;
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return may_be_moved(pattern, file); });
 }

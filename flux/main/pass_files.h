@@ -29,7 +29,8 @@ bool names_place(const std::vector<std::string>& patterns, const std::string& pa
 
 // Whether the job still names, for every pass that is closed, all files that it was closed with. A
 // file may have moved: one of the same name and size in another folder is taken for it, as is a
-// name in another folder where nothing lies any more. Further files are no matter. What cannot be
+// name in another folder where nothing lies any more. It may have been packed or unpacked where it
+// lies (.gz, .zst). Further files are no matter. What cannot be
 // known any more, since the cut is lost, is not held against the job.
 Status check_closed_passes(const Job& job, const std::vector<ClosedPass>& closed);
 

@@ -76,6 +76,9 @@ TEST_F(PassFilesTest, SpellingsAndFurtherFilesAreNoMatter) {
   EXPECT_TRUE(check({b, a}).is_ok());
   fs::create_directory_symlink(folder_ + "/data", folder_ + "/link");
   EXPECT_TRUE(check({folder_ + "/link/a.tsv"}).is_ok());
+  EXPECT_TRUE(check({folder_ + "/data/a.tsv.gz"}).is_ok());
+  EXPECT_TRUE(check({folder_ + "/data/*.tsv.zst"}).is_ok());
+  EXPECT_FALSE(check({folder_ + "/data/b.tsv.gz"}).is_ok());
   EXPECT_FALSE(check({folder_ + "/data/b*.tsv"}).is_ok());
 }
 
