@@ -18,7 +18,7 @@ Status check_skips(uint64_t skipped, uint64_t batches, double limit, const std::
   return invalid(
       "{} of the {} batches of this pass had to be skipped, {} may be (skip_limit {}); the last: "
       "{}\nlook at that data, lower the learning rate if gradients are not finite, or raise "
-      "skip_limit; the last checkpoint is good",
+      "skip_limit",
       skipped, batches, allowed, limit, last);
 }
 

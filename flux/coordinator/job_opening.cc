@@ -10,7 +10,26 @@
 namespace flux {
 namespace {
 constexpr ServerId kServersMax = 1U << 20;
+
+// Examples of the skipped batches in sections up to `last` of their pass.
+uint64_t skipped_examples(const Geometry& geometry, const Schedule& schedule,
+                          const std::vector<BatchId>& skipped, uint32_t last) {
+  uint64_t sum = 0;
+  for (const BatchId& id : skipped)
+    if (uint32_t{id.block.phase} * schedule.epochs + id.block.epoch <= last)
+      sum += geometry.batch_records(id.block.block, id.batch);
+  return sum;
 }
+
+// How a pass came by the `done` examples that every shard has marked.
+std::string already(uint64_t done, uint64_t skipped) {
+  if (done == 0) return "";
+  if (skipped == 0) return fmt::format("; {} already applied", with_commas(done));
+  if (skipped >= done) return fmt::format("; {} already skipped", with_commas(done));
+  return fmt::format("; {} already applied, {} skipped", with_commas(done - skipped),
+                     with_commas(skipped));
+}
+}  // namespace
 
 struct JobMaster::State::Opened {
   std::optional<Manifest> manifest;
@@ -29,8 +48,8 @@ void JobMaster::State::open_folder() {
         // A job that cannot run here takes nothing from one that does: the term is claimed last.
         FLUX_RETURN_IF_ERROR(find_manifest(&opened->manifest));
         if (plan_.check_inputs)
-          FLUX_RETURN_IF_ERROR(plan_.check_inputs(
-              opened->manifest ? static_cast<uint32_t>(opened->manifest->closed.size()) : 0));
+          FLUX_RETURN_IF_ERROR(plan_.check_inputs(opened->manifest ? opened->manifest->closed
+                                                                   : std::vector<ClosedPass>()));
         FLUX_ASSIGN_OR_RETURN(
             opened->term,
             election_->claim_term(opened->manifest ? opened->manifest->epoch.term : 0));
@@ -337,11 +356,13 @@ void JobMaster::State::find_section(uint32_t section) {
 void JobMaster::State::train_from(uint32_t section, const std::vector<uint32_t>& marked) {
   const Geometry& geometry = *geometry_;
   const uint64_t before = geometry.records() * section + (marked.empty() ? 0 : examples_in(marked));
+  const uint64_t skipped =
+      skipped_examples(geometry, plan_.schedule, decided(Verdict::kSkipped), section);
   say(fmt::format("pass {}: {} x {}, {}, {} batch{} of {}{}", plan_.passes[pass_],
                   counted(geometry.records(), "example"), plan_.schedule.sections(),
                   counted(geometry.blocks.size(), "block"), with_commas(geometry.batches()),
                   geometry.batches() == 1 ? "" : "es", geometry.batch_size,
-                  before > 0 ? fmt::format("; {} already applied", with_commas(before)) : ""));
+                  already(before, skipped)));
   section_ = section;
   set_phase(Phase::kTraining);
   train_start_ = now();

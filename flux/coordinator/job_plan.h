@@ -12,6 +12,7 @@
 
 #include "flux/api/job_port.h"
 #include "flux/base/status.h"
+#include "flux/checkpoint/manifest.h"
 #include "flux/cluster/lr_policy.h"
 #include "flux/cluster/schedule.h"
 #include "flux/cluster/stop_rule.h"
@@ -44,8 +45,9 @@ struct JobPlan {
   uint32_t slice_values = 16;   // metrics/slices.h
   bool has_test = false;
 
-  // Whether the data of passes from `first` on, and of the test, is there; may be empty.
-  std::function<Status(uint32_t first)> check_inputs;
+  // Whether the passes that a checkpoint has closed are still those of the job, and the data of the
+  // others and of the test is there; may be empty.
+  std::function<Status(const std::vector<ClosedPass>& closed)> check_inputs;
   // What to say before a scan ("pass a: reading 3 files"); may be empty.
   std::function<std::string(uint32_t pass)> reading;
   // Cuts the data of a pass anew; kCancelled soon after *stop turns true.

@@ -60,7 +60,11 @@ void JobMaster::State::condemn(const BatchId& id, const std::string& why) {
   const uint64_t batches = geometry_->batches() * plan_.schedule.sections();
   const Status allowed = check_skips(before.size() + deciding_.size() + 1, batches,
                                      plan_.skip_limit, place + ": " + why);
-  if (!allowed.is_ok()) return fail(allowed);
+  if (!allowed.is_ok())
+    return fail(invalid(
+        "{}; {}", allowed.message(),
+        newest_ ? fmt::format("the last checkpoint, {}, is good", store().path_of(newest_->number))
+                : "no checkpoint was saved before it"));
   deciding_.insert(id);
   say(fmt::format("skipped {} ({}): {}", to_string(id), place, why));
   Decision decision;

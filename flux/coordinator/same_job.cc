@@ -8,6 +8,7 @@ Status check_same_job(const CheckpointStore& store, const Manifest& found,
                       const std::map<std::string, std::string>& model,
                       const std::vector<std::string>& passes, const char* advice) {
   std::vector<std::string> differences = model_differences(found.model, model);
+  const bool same_model = differences.empty();
   const auto name = [&](size_t p) { return p < passes.size() ? passes[p] : "nothing"; };
   for (size_t p = 0; p < found.closed.size(); ++p)
     if (found.closed[p].name != name(p))
@@ -18,6 +19,12 @@ Status check_same_job(const CheckpointStore& store, const Manifest& found,
     differences.push_back(fmt::format("passes.{}: '{}' is open in the checkpoint, '{}' in the job",
                                       open, found.open_pass, name(open)));
   if (differences.empty()) return Status::ok();
+  if (same_model)
+    return invalid(
+        "the passes of the job are not those of the checkpoint in {}:\n  {}\n"
+        "passes that were begun stay in the list, in their places and under their names, also when "
+        "their data is gone; new ones come behind them\n{}",
+        store.path_of(found.number), join(differences, "\n  "), advice);
   return invalid("the checkpoint in {} was made by another model:\n  {}\n{}",
                  store.path_of(found.number), join(differences, "\n  "), advice);
 }

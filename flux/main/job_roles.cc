@@ -10,6 +10,7 @@
 #include "flux/data/feature_check.h"
 #include "flux/main/found_format.h"
 #include "flux/main/pass_data.h"
+#include "flux/main/pass_files.h"
 #include "flux/main/test_look.h"
 #include "flux/worker/scored.h"
 
@@ -203,9 +204,10 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
   plan.has_test = !job.test.empty();
   const auto shared = std::make_shared<const Job>(job);
   // Before anything is removed or trained for hours: a mistyped name, a test of another format.
-  plan.check_inputs = [shared](uint32_t first) -> Status {
+  plan.check_inputs = [shared](const std::vector<ClosedPass>& closed) -> Status {
+    FLUX_RETURN_IF_ERROR(check_closed_passes(*shared, closed));
     FLUX_RETURN_IF_ERROR(expand_globs(shared->test).status());
-    for (size_t p = first; p < shared->passes.size(); ++p)
+    for (size_t p = closed.size(); p < shared->passes.size(); ++p)
       FLUX_RETURN_IF_ERROR(expand_globs(shared->passes[p].train).status());
     return look_at_test(*shared);
   };
@@ -219,8 +221,8 @@ Result<JobPlan> make_plan(const RoleJob& role, JobSpec spec, uint32_t threads) {
     FLUX_ASSIGN_OR_RETURN(const auto files, expand_globs(shared->passes[pass].train));
     return cut_pass(*shared, pass, files, threads, stop);
   };
-  plan.check_frozen = [shared](uint32_t pass, const Geometry& frozen) {
-    return check_frozen(*shared, pass, frozen);
+  plan.check_frozen = [shared, threads](uint32_t pass, const Geometry& frozen) {
+    return check_frozen(*shared, pass, frozen, threads);
   };
   plan.scan_test = [shared, threads](const std::atomic<bool>* stop) -> Result<Geometry> {
     return cut_test(*shared, threads, stop);

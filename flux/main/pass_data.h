@@ -25,14 +25,17 @@ void tell_set_aside(std::span<const std::string> why);
 // OUTPUT/bad_records/test.tsv, which is of the newest evaluation.
 Result<Geometry> cut_test(const Job& job, unsigned threads, const std::atomic<bool>* stop);
 
-// Pass `pass` of a job. Bad records are written to OUTPUT/bad_records/pass-NUMBER.tsv, which is of
-// the newest cut of that pass. With data.global_shuffle the cut is of
-// OUTPUT/shuffled/pass-NUMBER.blocks, and that of `files` is kept beside it, as sources.json.
+// Pass `pass` of a job, whose first block has to be readable. Bad records are written to
+// OUTPUT/bad_records/pass-NUMBER.tsv, which is of the newest cut of that pass. With
+// data.global_shuffle the cut is of OUTPUT/shuffled/pass-NUMBER.blocks, and that of `files` is kept
+// beside it, as sources.json.
 Result<Geometry> cut_pass(const Job& job, uint32_t pass, std::span<const std::string> files,
                           unsigned threads, const std::atomic<bool>* stop);
 
 // Whether an open pass, as it was cut, can go on under this job: a note for its user or nothing, or
-// kInvalid with what differs.
-Result<std::string> check_frozen(const Job& job, uint32_t pass, const Geometry& frozen);
+// kInvalid with what differs. Shuffled records that are lost or damaged are made again, if that
+// gives the same.
+Result<std::string> check_frozen(const Job& job, uint32_t pass, const Geometry& frozen,
+                                 unsigned threads);
 
 }  // namespace flux

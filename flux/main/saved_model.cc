@@ -9,6 +9,7 @@
 #include "flux/checkpoint/store.h"
 #include "flux/coordinator/same_job.h"
 #include "flux/main/chosen_checkpoint.h"
+#include "flux/main/pass_files.h"
 #include "flux/storage/atomic_file.h"
 
 namespace flux {
@@ -103,8 +104,9 @@ Status check_goes_on(const RoleJob& role) {
   const auto newest = store.load_newest();
   if (newest.status().code() == Code::kNotFound) return Status::ok();
   if (!newest.is_ok()) return newest.status();
-  return check_same_job(store, newest.value(), describe_model(role), pass_names(role.job),
-                        kTrainAdvice);
+  FLUX_RETURN_IF_ERROR(check_same_job(store, newest.value(), describe_model(role),
+                                      pass_names(role.job), kTrainAdvice));
+  return check_closed_passes(role.job, newest.value().closed);
 }
 
 }  // namespace flux

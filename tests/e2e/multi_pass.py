@@ -109,6 +109,28 @@ class MultiPass(Case):
         done = self.flux("run", "job.yaml", code=None)
         self.assert_refused(done, "passes.1: 'tuesday' in the checkpoint, 'nothing' in the job")
 
+        self.assertIn("the passes of the job are not those of the checkpoint", done.err)
+        self.assertNotIn("another model", done.err)
+
+    def write_rolling(self, *days: str) -> None:
+        lines = [f"  - {{train: {day}.tsv}}\n" for day in days]
+        (self.folder / "job.yaml").write_text(JOB.replace("EPOCHS", "1") + "".join(lines))
+
+    def test_unnamed_passes_do_not_roll(self) -> None:
+        """pass-0 of another day is not the pass that is closed: its data would never be read."""
+        self.write_rolling("monday", "tuesday")
+        self.flux("run", "job.yaml")
+        self.write_rolling("tuesday", "wednesday")
+        for more in ([], ["--dry-run"]):
+            done = self.flux("run", "job.yaml", *more, code=None)
+            self.assert_refused(done, "pass pass-0 was closed with monday.tsv",
+                                "the job names tuesday.tsv for it now", "output=DIR")
+        self.assert_exact("out", 700 + 1103)
+        (self.folder / "monday.tsv").unlink()  # nobody reads it again
+        self.write_rolling("monday", "tuesday", "wednesday")
+        self.flux("run", "job.yaml")
+        self.assert_exact("out", 700 + 1103 + 501)
+
     def test_epochs_of_an_open_pass(self) -> None:
         """More of them are welcome; fewer than were trained are refused, not called doubled."""
         self.write_job("monday", epochs=1000)

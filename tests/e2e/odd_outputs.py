@@ -114,6 +114,12 @@ class OddOutputs(Case):
         done = self.flux("run", *self.job(data__train="empty.tsv"), "--fresh", code=None)
         self.assert_refused(done, "empty.tsv")
         self.flux("eval", *self.job())
+        (self.folder / "bad.tsv").write_text("nonsense\n" + (self.folder / "train.tsv").read_text())
+        for more in ((), ("--servers", "1", "--workers", "1")):
+            done = self.flux("run", *self.job(data__train="bad.tsv"), "--fresh", *more, code=None)
+            self.assertEqual(done.code, 2, done.text)
+            self.assertIn("bad.tsv:1:9: ", done.text)
+            self.flux("eval", *self.job())
 
     def test_data_changed_in_place(self) -> None:
         running = self.start("run", *self.job(epochs=3000, checkpoint__every_s=0.02))

@@ -8,7 +8,7 @@ import unittest
 from typing import NamedTuple
 
 from _cluster import ClusterCase
-from _support import DENSE, Done, make_records
+from _support import DENSE, Done, make_records, sets
 
 BATCH = 5
 
@@ -108,6 +108,22 @@ class Poison(ClusterCase):
             offset = len("".join(text[:at]))
             self.assertTrue(begin <= offset < end, one)
             self.assertRegex(one.why, "nan|inf")
+
+    def test_too_many_of_them(self) -> None:
+        """What the message says of checkpoints, and the next run of what was skipped, is true."""
+        records = make_records(self.records, seed=1)
+        for at in (120, 1040):
+            for label in (0, 1):
+                records[at + label] = records[at]._replace(label=label, dense=["3e38"] * DENSE)
+        (self.folder / "train.tsv").write_text("".join(record.line() for record in records))
+        (self.folder / "job.yaml").write_text(JOB)
+        command = ("run", "job.yaml", "--threads", "1", *sets(skip_limit=0.001))
+        done = self.flux(*command, code=2)
+        self.assertIn("raise skip_limit; no checkpoint was saved before it", done.err)
+        self.assertEqual(self.manifests("out"), [])
+        done = self.flux(*command, code=2)
+        self.assertIn(f"; {BATCH} already skipped", done.out)
+        self.assertNotIn("already applied", done.out)
 
 
 if __name__ == "__main__":
