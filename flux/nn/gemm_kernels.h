@@ -27,22 +27,20 @@ struct GemmRows {
 
 struct Gemm {
   uint32_t m = 0, n = 0, k = 0;  // C is [m][n]; k in units
-  const void* a = nullptr;
-  size_t a_stride = 0;  // units from row to row; unused if packed
   bool a_packed = false;
+  bool c_bf16 = false;
+  bool relu = false, add = false;  // see below
+  const void* a = nullptr;
+  size_t a_stride = 0;      // units from row to row; unused if packed
   const void* b = nullptr;  // panels, unless:
   size_t b_stride = 0;      // units from row to row of a plain B; only with a_packed
   float* b_sums = nullptr;  // with it: where sums of B's columns go (n rounded up to 16)
   void* c = nullptr;
   size_t c_stride = 0;  // elements
-  bool c_bf16 = false;
-  // Then, in this order: + bias, relu, written to `kept`, * scale, + plus, + old C, masked by
-  // (mask > 0).
+  // Then, in this order: + bias, relu, written to `kept`, * scale, + plus, + old C (`add`), masked
+  // by (mask > 0).
   const float* bias = nullptr;  // room for n rounded up to 16
-  bool relu = false;
-  GemmRows kept, scale, plus;
-  bool add = false;
-  GemmRows mask;
+  GemmRows kept, scale, plus, mask;
 };
 
 struct GemmKernels {

@@ -31,7 +31,7 @@ std::string blame(const std::vector<uint32_t>& bad, const NetInput& input,
     return "as is that of every record in it: the model diverged; lower the learning rate and "
            "start from an older checkpoint";
   std::string first = reader.describe_example(id.batch, bad.front());
-  if (first.empty()) first = fmt::format("example {} of the batch", bad.front());
+  if (first.empty()) first = fmt::format("that is example {} of the batch", bad.front());
   const std::string more =
       bad.size() == 1 ? "" : fmt::format(" and {}", counted(bad.size() - 1, "other"));
   return fmt::format(

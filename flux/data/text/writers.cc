@@ -125,6 +125,7 @@ std::string number_list(const std::vector<double>& numbers) {
 
 std::string yaml_list(const std::vector<std::string>& texts) {
   std::vector<std::string> words;
+  words.reserve(texts.size());
   for (const std::string& text : texts) words.push_back(yaml_word(text));
   return "[" + join(words, ", ") + "]";
 }
