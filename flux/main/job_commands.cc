@@ -56,6 +56,7 @@ Result<uint32_t> find_phase(const Job& job, const std::string& name) {
 // The names of the heads, as the first line.
 std::string header_text(const std::vector<Head>& heads) {
   std::vector<std::string> names;
+  names.reserve(heads.size());
   for (const Head& head : heads) names.push_back(head.name);
   return join(names, "\t") + "\n";
 }

@@ -205,6 +205,7 @@ Result<Geometry> scan_evaluated(std::span<const std::string> files, const DataOp
   std::vector<BadRecord> bad;
   FLUX_ASSIGN_OR_RETURN(Geometry geometry, scan_apart(files, options, threads, stop, &bad));
   std::vector<std::string> why;
+  why.reserve(bad.size());
   for (const BadRecord& one : bad) why.push_back(one.why.message());
   tell_set_aside(why);
   return geometry;

@@ -60,10 +60,9 @@ TEST_F(PassFilesTest, AnotherFileIsRefusedAlsoIfTheOldOneIsGone) {
     if (gone) fs::remove(old);
     const Status status = check({other});
     EXPECT_EQ(status.code(), Code::kInvalid);
-    EXPECT_NE(status.message().find("pass pass-0 was closed with " + old + ", but the job names " +
-                                    other + " for it now"),
-              std::string::npos)
-        << status.message();
+    const std::string want =
+        fmt::format("pass pass-0 was closed with {}, but the job names {} for it now", old, other);
+    EXPECT_NE(status.message().find(want), std::string::npos) << status.message();
   }
   EXPECT_TRUE(check({old}).is_ok()) << "data of closed passes may be deleted";
 }

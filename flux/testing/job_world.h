@@ -246,7 +246,7 @@ class TestPush {
       push.examples = 10;
       if (step.round != 0) push.step = &step;
       for (const ShardId s : shards) waits_[s] = to->boot;
-      to->jobs->push(push, [self, shards, to](const PushReply& reply) {
+      to->jobs->push(push, [self, shards = shards, to](const PushReply& reply) {
         self->answered(self, shards, to, reply);
       });
     }
