@@ -7,21 +7,13 @@
 #include <gtest/gtest.h>
 
 #include "flux/nn/reference.h"
+#include "flux/worker/test_reader.h"
 
 namespace flux {
 namespace {
 
 constexpr uint32_t kBatch = 20;
 constexpr float kInf = std::numeric_limits<float>::infinity();
-
-class Reader final : public BlockReader {
- public:
-  Status read_batch(uint32_t, Batch*) const override { return Status::ok(); }
-  std::string describe(uint32_t batch) const override { return fmt::format("place {}", batch); }
-  std::string describe_example(uint32_t, uint32_t example) const override {
-    return fmt::format("line {}", example);
-  }
-};
 
 struct Rig {
   Rig()
@@ -42,7 +34,8 @@ struct Rig {
   std::string verdict() {
     const NetInput all = input();
     const double loss = net->predict(all, nullptr);
-    return check_evaluated(loss, all, net.get(), Reader(), {{0, kTestPhase, 0, 7}, 3, 9}).message();
+    return check_evaluated(loss, all, net.get(), TestReader(), {{0, kTestPhase, 0, 7}, 3, 9})
+        .message();
   }
 
   std::shared_ptr<const Graph> graph;

@@ -11,6 +11,7 @@
 #include "flux/base/cpu.h"
 #include "flux/nn/net.h"
 #include "flux/nn/reference.h"
+#include "flux/worker/test_reader.h"
 
 namespace flux {
 namespace {
@@ -18,15 +19,6 @@ namespace {
 constexpr uint32_t kShards = 4, kBatch = 20;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
-
-class Reader final : public BlockReader {
- public:
-  Status read_batch(uint32_t, Batch*) const override { return Status::ok(); }
-  std::string describe(uint32_t batch) const override { return fmt::format("place {}", batch); }
-  std::string describe_example(uint32_t, uint32_t example) const override {
-    return fmt::format("line {}", example);
-  }
-};
 
 constexpr uint32_t kTables[] = {0};  // of the network -> of the model
 
@@ -51,7 +43,7 @@ struct Rig {
     work.batch.labels = sample.labels;
     work.batch.dense_values = sample.dense;
     work.item.id = {{0, 0, 0, 7}, 3, 9};
-    work.item.reader = std::make_shared<Reader>();
+    work.item.reader = std::make_shared<TestReader>();
   }
   std::string verdict() {
     NetInput input;
