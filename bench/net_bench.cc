@@ -62,7 +62,7 @@ double amx_peak() {
                            right = random_values(kPeakK, kPeakN);
   const Tensor rows{a.data(), kPeakK, kPeakK, DType::kBf16};
   for (uint32_t i = 0; i < kPeakM; ++i) write_row(rows, i, left.data() + i * kPeakK, false);
-  kernels.pack_weight(right.data(), kPeakK, kPeakN, b.data(), 0, nullptr);
+  kernels.pack_weight(right.data(), kPeakK, kPeakN, b.data(), 0, nullptr, 0, ~0U);
   Gemm g;
   g.m = kPeakM, g.n = kPeakN, g.k = kPeakK / 2;
   g.a = a.data(), g.a_stride = kPeakK / 2;

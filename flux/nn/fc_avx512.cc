@@ -62,7 +62,7 @@ class Avx512Products : public FcProducts {
     } else {
       x_ = live_x_.squeeze(s_.x, batch, squeezed_x_);
       squeeze_weight(given_, s_.x.width, s_.y.width, &live_x_, nullptr, small());
-      kernels_.pack_weight(small(), x_.width, s_.y.width, weight_, 0, nullptr);
+      kernels_.pack_weight(small(), x_.width, s_.y.width, weight_, 0, nullptr, 0, ~0U);
       packed_ = false;
     }
     Gemm g = into(s_.y, batch);
@@ -83,7 +83,7 @@ class Avx512Products : public FcProducts {
     const uint32_t in = x_.width, n = dz_.width;
     auto* a = static_cast<float*>(memory_.scratch());
     float* b = a + packed_x_;
-    kernels_.pack_a(x_.data, x_.stride, batch, in, a);
+    kernels_.pack_a(x_.data, x_.stride, 0, batch, batch, in, a);
     Gemm g = into({whole ? dw : small(), n, n, DType::kF32}, in);
     g.k = static_cast<uint32_t>(units(batch));
     g.a = a;
@@ -93,7 +93,7 @@ class Avx512Products : public FcProducts {
       g.b_stride = dz_.stride;
       g.b_sums = sums_;
     } else {
-      kernels_.pack_b(dz_.data, dz_.stride, batch, n, b, sums_);
+      kernels_.pack_b(dz_.data, dz_.stride, 0, batch, batch, n, b, sums_);
       g.b = b;
     }
     kernels_.gemm(g);
@@ -113,10 +113,11 @@ class Avx512Products : public FcProducts {
     if (narrow || !live_dz_.all()) {
       squeeze_weight(given_, s_.dx.width, s_.y.width, narrow ? &live_x_ : nullptr, &live_dz_,
                      small());
-      kernels_.pack_weight(small(), dx.width, dz_.width, nullptr, dx.width, transposed_);
+      kernels_.pack_weight(small(), dx.width, dz_.width, nullptr, dx.width, transposed_, 0, ~0U);
       transposed_packed_ = false;
     } else if (!transposed_packed_) {
-      kernels_.pack_weight(given_, s_.dx.width, s_.y.width, nullptr, s_.dx.width, transposed_);
+      kernels_.pack_weight(given_, s_.dx.width, s_.y.width, nullptr, s_.dx.width, transposed_, 0,
+                           ~0U);
       transposed_packed_ = true;
     }
     Gemm g = into(dx, batch);
@@ -161,7 +162,7 @@ class Avx512Products : public FcProducts {
   void pack() {
     const bool both = s_.dx && live_dz_.all();
     kernels_.pack_weight(given_, s_.x.width, s_.y.width, weight_, both ? s_.dx.width : 0,
-                         transposed_);
+                         transposed_, 0, ~0U);
     packed_ = true;
     transposed_packed_ = both;
   }

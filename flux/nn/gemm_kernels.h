@@ -10,8 +10,10 @@
 // precisions share one source (gemm_tile.inc), compiled twice. On CPUs with AMX bf16 is multiplied
 // in its tile registers (kernels_amx.cc). B lies in panels of 48 or 32 (at the end 16) columns, of
 // 32 for AMX, each [k][columns] units, zero-padded. A packed lies in panels of 8 rows, each [k][8]
-// units, or in the tiles of AMX. Pure functions over caller's memory, any thread; same inputs give
-// the same bits.
+// units, or in the tiles of AMX.
+// Every part can be done alone, by any thread and in any order: rows of C, panels of B, rows that
+// are packed. Whoever does what, each number of the result is one sum over k in rising order, so
+// the same inputs give the same bits. Pure functions over caller's memory.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +37,7 @@ struct Gemm {
   const void* b = nullptr;  // panels, unless:
   size_t b_stride = 0;      // units from row to row of a plain B; only with a_packed
   float* b_sums = nullptr;  // with it: where sums of B's columns go (n rounded up to 16)
+  uint32_t panels = ~0U;    // of B, from the first of those n columns on; the others are left alone
   void* c = nullptr;
   size_t c_stride = 0;  // elements
   // Then, in this order: + bias, relu, written to `kept`, * scale, + plus, + old C (`add`), masked
@@ -45,17 +48,26 @@ struct Gemm {
 
 struct GemmKernels {
   void (*gemm)(const Gemm& gemm);
-  // B panels of `rows` x n of the compute type; also the sums of the columns (room for n rounded
-  // up to 16).
-  void (*pack_b)(const void* from, size_t stride, uint32_t rows, uint32_t n, void* to, float* sums);
+  // Columns of the next panel of B where so many are left.
+  uint32_t (*panel_columns)(uint32_t left);
+  // Rows [begin, end) of `rows` x n of the compute type into panels of B; the sums of those rows'
+  // columns overwrite `sums` (room for n rounded up to 16). `begin` is a multiple of kGemmRows.
+  void (*pack_b)(const void* from, size_t stride, uint32_t begin, uint32_t end, uint32_t rows,
+                 uint32_t n, void* to, float* sums);
   // B panels of an fp32 weight [rows][n] (null: not wanted), and of the transpose of its first
-  // `transposed_rows` rows (which may be none).
+  // `transposed_rows` rows (which may be none); strips [first, last) of weight_strips().
   void (*pack_weight)(const float* from, uint32_t rows, uint32_t n, void* to,
-                      uint32_t transposed_rows, void* transposed);
-  // Packed A = the transpose of `rows` x m of the compute type; k runs along the rows.
-  void (*pack_a)(const void* from, size_t stride, uint32_t rows, uint32_t m, void* to);
-  uint32_t depth = 1;  // packed matrices have k rounded up to this many units
+                      uint32_t transposed_rows, void* transposed, uint32_t first, uint32_t last);
+  uint32_t (*weight_strips)(uint32_t rows, uint32_t transposed_rows);
+  // Packed A = the transpose of `rows` x m of the compute type, its rows [begin, end); k runs along
+  // the rows. `begin` is a multiple of kGemmRows.
+  void (*pack_a)(const void* from, size_t stride, uint32_t begin, uint32_t end, uint32_t rows,
+                 uint32_t m, void* to);
+  uint32_t depth = 1;   // packed matrices have k rounded up to this many units
+  uint32_t a_rows = 8;  // of a panel of packed A: parts of C begin at multiples of it
 };
+
+constexpr uint32_t kGemmRows = 64;
 
 // The caller asks base/cpu.h first.
 const GemmKernels& gemm_kernels_f32();

@@ -133,7 +133,8 @@ void gemm(const Gemm& g) {
     shaped = held;
     const Left a = left_of(g, row, rows, ends);
     const auto* b = static_cast<const Unit*>(g.b);
-    for (uint32_t done = 0; done < total;) {
+    uint32_t left = g.panels;
+    for (uint32_t done = 0; done < total && left > 0; --left) {
       const uint32_t vectors = panel_vectors(total - done);
       block_of(held > kTile, vectors == 2)(g, a, b, row, rows, done * kLanes);
       b += vectors * kLanes * depth;
@@ -144,11 +145,12 @@ void gemm(const Gemm& g) {
 }
 
 // Tile by tile: 32 rows of 16 columns, turned.
-void pack_a(const void* from, size_t stride, uint32_t rows, uint32_t m, void* to) {
+void pack_a(const void* from, size_t stride, uint32_t begin, uint32_t end, uint32_t rows,
+            uint32_t m, void* to) {
   const auto* source = static_cast<const Element*>(from);
   auto* tiles = static_cast<Unit*>(to);
   const size_t down = static_cast<size_t>(depth_of(rows)) * kTile;
-  for (uint32_t begin = 0; begin < rows; begin += kDepth * kPair)
+  for (; begin < end; begin += kDepth * kPair)
     for (uint32_t column = 0; column < m; column += kLanes) {
       const __mmask16 lanes = first_lanes(m - column);
       __m512 x[kLanes];
@@ -168,7 +170,8 @@ void pack_a(const void* from, size_t stride, uint32_t rows, uint32_t m, void* to
 }  // namespace
 
 const GemmKernels& gemm_kernels_amx() {
-  static constexpr GemmKernels kKernels = {gemm, pack_b, pack_weight, pack_a, kDepth};
+  static constexpr GemmKernels kKernels = {gemm,          panel_columns, pack_b, pack_weight,
+                                           weight_strips, pack_a,        kDepth, kTile};
   return kKernels;
 }
 

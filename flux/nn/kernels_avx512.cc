@@ -53,7 +53,8 @@ inline void store_floats(float* to, __m512 value) {
 }  // namespace
 
 const GemmKernels& gemm_kernels_f32() {
-  static constexpr GemmKernels kKernels = {gemm, pack_b, pack_weight, pack_a, kDepth};
+  static constexpr GemmKernels kKernels = {gemm,          panel_columns, pack_b, pack_weight,
+                                           weight_strips, pack_a,        kDepth, kRowsA};
   return kKernels;
 }
 

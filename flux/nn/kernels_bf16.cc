@@ -21,7 +21,8 @@ inline __m512 fma_units(__m512 sum, __m512 a, __m512 b) {
 }  // namespace
 
 const GemmKernels& gemm_kernels_bf16() {
-  static constexpr GemmKernels kKernels = {gemm, pack_b, pack_weight, pack_a, kDepth};
+  static constexpr GemmKernels kKernels = {gemm,          panel_columns, pack_b, pack_weight,
+                                           weight_strips, pack_a,        kDepth, kRowsA};
   return kKernels;
 }
 
