@@ -13,8 +13,8 @@ namespace flux {
 struct ColumnKernels {
   // Sets the bits of columns that have a number other than 0 in one of `rows` rows; clears none.
   void (*mark)(const void* from, size_t stride, uint32_t rows, uint32_t width, uint32_t* live);
-  // Rows of the live columns alone, then at least 64 bytes of zeros, which the next row overwrites
-  // as far as it lies there: `to` needs room for them behind its last row.
+  // Rows of the live columns alone, then zeros: up to 64 bytes of them, but not beyond the stride
+  // of the last row.
   void (*squeeze)(const void* from, size_t stride, uint32_t rows, uint32_t width,
                   const uint32_t* live, void* to, size_t to_stride);
   // The way back: columns that are not live become 0. Writes `width` columns, nothing else.

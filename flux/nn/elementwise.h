@@ -38,7 +38,7 @@ class ElementwiseKernel : public Kernel {
   void forward(Step& step) override {
     const F f = f_;  // a copy and plain pointers: nothing that is written may be a part of f
     const bool direct = out_.type == DType::kF32;
-    for (uint32_t b = 0; b < step.batch; ++b) {
+    for (uint32_t b = step.first; b < step.end; ++b) {
       const float* x = read_row(in_.value, b, x_.data());
       float* __restrict y = direct ? out_.f32(b) : y_.data();
       for (uint32_t c = 0; c < out_.width; ++c) y[c] = f.forward(x[c]);
@@ -49,7 +49,7 @@ class ElementwiseKernel : public Kernel {
     if (!in_.gradient) return;
     const F f = f_;
     const uint32_t width = out_.width;
-    for (uint32_t b = 0; b < step.batch; ++b) {
+    for (uint32_t b = step.first; b < step.end; ++b) {
       const float* x = read_row(in_.value, b, x_.data());
       const float* y = F::kNeedsOutput ? read_row(out_, b, y_.data()) : x;
       const float* dy = read_row(out_gradient_, b, dy_.data());

@@ -32,7 +32,7 @@ Activation activation_of(const Node& node) {
 
 void activate(Activation f, float* y, uint32_t n) {
   if (f == Activation::kRelu)
-    for (uint32_t c = 0; c < n; ++c) y[c] = y[c] > 0 ? y[c] : 0.0F;
+    for (uint32_t c = 0; c < n; ++c) y[c] = y[c] < 0 ? 0.0F : y[c];  // keeps NaN
   if (f == Activation::kSigmoid)
     for (uint32_t c = 0; c < n; ++c) y[c] = sigmoid(y[c]);
   if (f == Activation::kTanh)
@@ -80,8 +80,8 @@ class FcBase : public Kernel {
   const float* bias_in(const float* flat) const { return has_bias_ ? flat + bias_ : zero_.data(); }
   // Where the gradient of the bias goes; without a bias, where nobody looks.
   float* bias_out(float* flat) { return has_bias_ ? flat + bias_ : row_.data(); }
-  void activate_rows(uint32_t batch) {
-    for (uint32_t b = 0; b < batch; ++b) {
+  void activate_rows(uint32_t first, uint32_t end) {
+    for (uint32_t b = first; b < end; ++b) {
       float* y = row_.data();
       const float* from = read_row(out_, b, y);
       if (from != y) std::copy(from, from + out_.width, y);
@@ -89,12 +89,12 @@ class FcBase : public Kernel {
       write_row(out_, b, y, false);
     }
   }
-  void make_dz(const Tensor& gradient, uint32_t batch) {
+  void make_dz(const Tensor& gradient, uint32_t first, uint32_t end) {
     if (dz_.data == gradient.data && (masked_ || activation_ == Activation::kNone)) return;
     const Activation f = masked_ ? Activation::kNone : activation_;
     if (f == Activation::kRelu && dz_.data == gradient.data && dz_.type == out_.type && wide_)
-      return mask_rows(batch);
-    for (uint32_t b = 0; b < batch; ++b) {
+      return mask_rows(first, end);
+    for (uint32_t b = first; b < end; ++b) {
       const float* dy = read_row(gradient, b, row_.data());
       const float* y = read_row(out_, b, other_.data());
       deactivate(f, y, dy, row_.data(), out_.width);
@@ -102,10 +102,10 @@ class FcBase : public Kernel {
     }
   }
 
-  void mask_rows(uint32_t batch) {
-    const RowsAt y{out_.data, out_.stride}, g{dz_.data, dz_.stride};
-    if (out_.type == DType::kBf16) return mask_relu_bf16(batch, out_.width, y, g);
-    mask_relu_f32(batch, out_.width, y, g);
+  void mask_rows(uint32_t first, uint32_t end) {
+    const RowsAt y{out_.row(first), out_.stride}, g{dz_.row(first), dz_.stride};
+    if (out_.type == DType::kBf16) return mask_relu_bf16(end - first, out_.width, y, g);
+    mask_relu_f32(end - first, out_.width, y, g);
   }
 
   KernelInput in_;
@@ -126,7 +126,15 @@ class FcKernel : public FcBase {
     const size_t bytes = static_cast<size_t>(stride) * args.batch_max * dtype_size(in_.value.type);
     dz_ = {args.memory.allocate(bytes), out_.width, stride, in_.value.type};
   }
+  // The members share the products.
   Status make(const KernelArgs& args) {
+    if (args.first != nullptr) {
+      const auto& first = static_cast<const FcKernel&>(*args.first);
+      products_ = first.products_;
+      leads_ = false;
+      args.memory.replay(first.behind_);
+      return Status::ok();
+    }
     FcShape shape;
     shape.x = in_.value;
     shape.y = out_;
@@ -135,64 +143,102 @@ class FcKernel : public FcBase {
     shape.dx_add = in_.add;
     shape.dx_mask = in_.mask_relu;
     shape.relu = activation_ == Activation::kRelu;
-    shape.skip_zeros = true;
+    shape.skip_zeros = !args.inner;
     shape.batch_max = args.batch_max;
+    shape.members = args.members;
     FLUX_ASSIGN_OR_RETURN(products_, make_products(shape, args.memory));
+    behind_ = args.memory.mark();
     return Status::ok();
   }
   void set_parameters(const float* flat) override {
-    products_->set_parameters(flat + weight_, bias_in(flat));
+    if (leads_) products_->set_parameters(flat + weight_, bias_in(flat));
   }
+  uint32_t pack_parts() const override { return products_->pack_parts(); }
+  void pack(uint32_t part) override { products_->pack(part); }
+
+  bool looks() const override { return products_->skips(); }
+  void look_forward(Step& step) override { products_->look_x(step.first, step.end); }
+  void look_backward(Step& step) override {
+    make_dz(gradient_, step.first, step.end);
+    products_->look_dz(step.first, step.end);
+  }
+  uint32_t begin_narrow(bool backward, uint32_t batch) override {
+    return backward ? products_->begin_narrow_backward(batch)
+                    : products_->begin_narrow_forward(batch);
+  }
+  void narrow(bool backward, uint32_t part) override {
+    backward ? products_->narrow_backward(part) : products_->narrow_forward(part);
+  }
+
   void forward(Step& step) override {
-    products_->forward(step.batch);
+    products_->forward(step.first, step.end);
     // The products apply relu themselves.
     if (activation_ != Activation::kNone && activation_ != Activation::kRelu)
-      activate_rows(step.batch);
+      activate_rows(step.first, step.end);
   }
   void backward(Step& step) override {
-    make_dz(gradient_, step.batch);
+    if (!looks()) make_dz(gradient_, step.first, step.end);
+    products_->keep(step.first, step.end, step.batch);
+    if (in_.gradient) products_->backward_data(step.first, step.end);
+  }
+  uint32_t sum_parts(uint32_t) const override { return products_->weight_parts(); }
+  void sum(Step& step, uint32_t part) override {
     float* flat = step.gradients->parameters;
-    products_->backward_weights(step.batch, flat + weight_, bias_out(flat));
-    if (in_.gradient) products_->backward_data(step.batch);
+    products_->backward_weights(step.batch, part, flat + weight_, bias_out(flat));
   }
 
  private:
   Tensor gradient_;
-  std::unique_ptr<FcProducts> products_;
+  std::shared_ptr<FcProducts> products_;
+  bool leads_ = true;  // of the node's first member
+  size_t behind_ = 0;  // the place in NetMemory behind what the products took
 };
 
 // One unit: a dot product per example forward, two scaled additions backward.
 class FcDotKernel : public FcBase {
  public:
-  explicit FcDotKernel(const KernelArgs& args) : FcBase(args), rows_(dot_kernels(in_.value.type)) {
-    w_ = args.memory.allocate_array<float>(in_.value.width);
-    y_ = args.memory.allocate_array<float>(args.batch_max);
-  }
+  explicit FcDotKernel(const KernelArgs& args)
+      : FcBase(args),
+        rows_(dot_kernels(in_.value.type)),
+        y_(args.memory.allocate_array<float>(args.batch_max)),
+        dw_(&args.memory, args.batch_max, in_.value.width),
+        db_(&args.memory, args.batch_max, 1) {}
   void set_parameters(const float* flat) override {
-    std::copy(flat + weight_, flat + weight_ + in_.value.width, w_);
+    w_ = flat + weight_;
     b_ = *bias_in(flat);
   }
   void forward(Step& step) override {
-    rows_.forward(in_.value, step.batch, w_, b_, y_);
-    activate(activation_, y_, step.batch);
-    for (uint32_t b = 0; b < step.batch; ++b) write_row(out_, b, y_ + b, false);
+    float* y = y_ + step.first;
+    rows_.forward(rows_from(in_.value, step.first), step.rows(), w_, b_, y);
+    activate(activation_, y, step.rows());
+    for (uint32_t b = step.first; b < step.end; ++b) write_row(out_, b, y_ + b, false);
   }
   void backward(Step& step) override {
-    make_dz(dz_, step.batch);
-    float db = 0;
-    for (uint32_t b = 0; b < step.batch; ++b) {
-      y_[b] = *read_row(dz_, b, y_ + b);
-      db += y_[b];
-    }
+    make_dz(dz_, step.first, step.end);
+    for_sum_rows(step.first, step.end, [&](uint32_t begin, uint32_t end) {
+      float* db = db_.clear_part(begin);
+      for (uint32_t b = begin; b < end; ++b) {
+        y_[b] = *read_row(dz_, b, y_ + b);
+        *db += y_[b];
+      }
+      KernelInput x = in_;
+      x.value = rows_from(in_.value, begin);
+      x.gradient = rows_from(in_.gradient, begin);
+      rows_.backward(x, end - begin, w_, y_ + begin, dw_.clear_part(begin));
+    });
+  }
+  uint32_t sum_parts(uint32_t) const override { return dw_.pieces() + db_.pieces(); }
+  void sum(Step& step, uint32_t part) override {
     float* flat = step.gradients->parameters;
-    rows_.backward(in_, step.batch, w_, y_, flat + weight_);
-    *bias_out(flat) = db;
+    if (part < dw_.pieces()) return dw_.add_up(step.batch, part, flat + weight_);
+    db_.add_up(step.batch, part - dw_.pieces(), bias_out(flat));
   }
 
  private:
   DotKernels rows_;
-  float* w_;
-  float* y_;
+  float* y_;  // of all rows: outputs, then gradients
+  RowSums dw_, db_;
+  const float* w_ = nullptr;
   float b_ = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace flux {
 namespace {
 
-enum class Maker : unsigned char { kOnednn, kAvx512, kAmx };
+enum class Maker : unsigned char { kAvx512, kAmx };
 
 struct Case {
   Maker maker;
@@ -23,6 +23,11 @@ struct Case {
   // Columns that are zero in the whole batch: every so many of x and of dz; 0: none.
   uint32_t dead_x = 0, dead_dz = 0;
 };
+
+const GemmKernels* kernels_of(Maker maker, DType type) {
+  if (maker == Maker::kAmx) return &gemm_kernels_amx();
+  return type == DType::kBf16 ? &gemm_kernels_bf16() : &gemm_kernels_f32();
+}
 
 // Runs one layer and holds each product against plain loops in double over the same inputs.
 class Layer {
@@ -60,26 +65,22 @@ class Layer {
   void check() {
     std::unique_ptr<FcProducts> products = make();
     ASSERT_NE(products, nullptr);
-    products->set_parameters(weight_.data(), bias_.data());
+    products->set_all_parameters(weight_.data(), bias_.data());
     const std::vector<double> x = copy(shape_.x), dz = copy(shape_.dz);
     const std::vector<double> old = shape_.dx ? copy(shape_.dx) : std::vector<double>();
-    products->forward(c_.batch);
+    products->forward_all(c_.batch);
     check_forward(x);
     std::vector<float> dw(weight_.size(), 9.0F), db(c_.units, 9.0F);
-    products->backward_weights(c_.batch, dw.data(), db.data());
+    products->backward_weights_all(c_.batch, dw.data(), db.data());
     check_weights(x, dz, dw, db);
     if (!shape_.dx) return;
-    products->backward_data(c_.batch);
+    products->backward_data_all(c_.batch);
     check_data(x, dz, old);
   }
 
  private:
   std::unique_ptr<FcProducts> make() {
-    if (c_.maker != Maker::kOnednn)
-      return make_avx512_products(shape_, memory_, c_.maker == Maker::kAmx);
-    auto products = make_onednn_products(shape_, memory_);
-    EXPECT_TRUE(products.is_ok()) << products.status().message();
-    return std::move(products).value();
+    return make_products_on(kernels_of(c_.maker, c_.type), shape_, memory_);
   }
   Tensor tensor(uint32_t width, DType type) {
     const uint32_t stride = (width + 31) / 32 * 32;
@@ -192,17 +193,16 @@ TEST_P(FcProductsTest, AgreeWithPlainLoops) {
 bool on_this_cpu(Maker maker, DType type) {
   if (maker == Maker::kAmx) return type == DType::kBf16 && cpu_has_amx_bf16();
   if (type == DType::kBf16) return cpu_has_avx512_bf16();
-  return maker == Maker::kOnednn || cpu_has_avx512();
+  return cpu_has_avx512();
 }
 
 const char* name_of(Maker maker) {
-  if (maker == Maker::kAmx) return "amx";
-  return maker == Maker::kAvx512 ? "avx512" : "onednn";
+  return maker == Maker::kAmx ? "amx" : "avx512";
 }
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const Maker maker : {Maker::kOnednn, Maker::kAvx512, Maker::kAmx}) {
+  for (const Maker maker : {Maker::kAvx512, Maker::kAmx}) {
     for (const DType type : {DType::kF32, DType::kBf16}) {
       if (!on_this_cpu(maker, type)) continue;
       for (const uint32_t batch : {1U, 2U, 7U, 8U, 33U, 37U}) {
@@ -216,18 +216,17 @@ std::vector<Case> cases() {
       all.push_back({maker, type, 273, 400, 37, 260});
       all.push_back({maker, type, 64, 48, 37, 0});
       for (const uint32_t width : {9U, 33U, 273U})
-        if (maker != Maker::kOnednn)
-          all.push_back({.maker = maker,
-                         .type = type,
-                         .in = width,
-                         .units = width,
-                         .batch = 37,
-                         .dx_width = width - 4,
-                         .add = width > 9,
-                         .crossed = true});
+        all.push_back({.maker = maker,
+                       .type = type,
+                       .in = width,
+                       .units = width,
+                       .batch = 37,
+                       .dx_width = width - 4,
+                       .add = width > 9,
+                       .crossed = true});
     }
     for (const DType type : {DType::kF32, DType::kBf16}) {
-      if (maker == Maker::kOnednn || !on_this_cpu(maker, type)) continue;
+      if (!on_this_cpu(maker, type)) continue;
       for (const bool mask : {false, true}) {
         for (const auto& [x, dz] : {std::pair{2U, 0U}, {0U, 3U}, {4U, 2U}, {1U, 3U}, {3U, 1U}}) {
           all.push_back(

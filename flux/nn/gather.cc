@@ -94,23 +94,37 @@ void scatter_scalars(const GatherShape& shape, const TableInput& in, uint32_t ba
   }
 }
 
+// Adds the slice of an example's gradient that came from one of its slots to a row.
+void add_slice(const GatherShape& shape, const Tensor& from, uint32_t b, uint32_t s, float* to) {
+  const size_t begin = shape.sum ? 0 : static_cast<size_t>(s) * shape.dim;
+  if (from.type == DType::kF32) {
+    const float* g = from.f32(b) + begin;
+    for (uint32_t d = 0; d < shape.dim; ++d) to[d] += g[d];
+  } else {
+    const uint16_t* g = from.bf16(b) + begin;
+    for (uint32_t d = 0; d < shape.dim; ++d) to[d] += bf16_to_float(g[d]);
+  }
+}
+
 void scatter_plain(const GatherShape& shape, const TableInput& in, uint32_t batch,
                    const Tensor& from, float* gradient) {
   const Occurrences rows(shape, in, batch, gradient);
   size_t i = 0;
   for (uint32_t b = 0; b < batch; ++b) {
     for (uint32_t s = 0; s < shape.slots; ++s, ++i) {
-      float* to = gradient + rows.offset(i);
-      const size_t begin = shape.sum ? 0 : static_cast<size_t>(s) * shape.dim;
-      if (from.type == DType::kF32) {
-        const float* g = from.f32(b) + begin;
-        for (uint32_t d = 0; d < shape.dim; ++d) to[d] += g[d];
-      } else {
-        const uint16_t* g = from.bf16(b) + begin;
-        for (uint32_t d = 0; d < shape.dim; ++d) to[d] += bf16_to_float(g[d]);
-      }
+      add_slice(shape, from, b, s, gradient + rows.offset(i));
     }
   }
+}
+
+// Without the way back: every occurrence is looked at.
+void search_rows(const GatherShape& shape, const TableInput& in, uint32_t batch, uint32_t first_row,
+                 uint32_t end_row, const Tensor& from, float* gradient) {
+  const uint32_t* index = in.index;
+  for (uint32_t b = 0; b < batch; ++b, index += shape.slots)
+    for (uint32_t s = 0; s < shape.slots; ++s)
+      if (index[s] - first_row < end_row - first_row)
+        add_slice(shape, from, b, s, gradient + static_cast<size_t>(index[s]) * shape.dim);
 }
 
 bool has_kernels(DType type) {
@@ -153,6 +167,31 @@ void scatter_add_rows(const GatherShape& shape, const TableInput& in, uint32_t b
   const RowMoves moves = moves_of(shape, in, batch, out_gradient);
   return out_gradient.type == DType::kF32 ? scatter_f32(moves, gradient)
                                           : scatter_bf16(moves, gradient);
+}
+
+void collect_rows_plain(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                        uint32_t first_row, uint32_t end_row, const Tensor& out_gradient,
+                        float* gradient) {
+  if (in.row_begin == nullptr)
+    return search_rows(shape, in, batch, first_row, end_row, out_gradient, gradient);
+  for (uint32_t r = first_row; r < end_row; ++r)
+    for (uint32_t i = in.row_begin[r]; i < in.row_begin[r + 1]; ++i) {
+      const uint32_t place = in.occurrences[i];
+      add_slice(shape, out_gradient, place / shape.slots, place % shape.slots,
+                gradient + static_cast<size_t>(r) * shape.dim);
+    }
+}
+
+void collect_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                  uint32_t first_row, uint32_t end_row, const Tensor& out_gradient,
+                  float* gradient) {
+  if (in.row_begin == nullptr || !has_kernels(out_gradient.type))
+    return collect_rows_plain(shape, in, batch, first_row, end_row, out_gradient, gradient);
+  const RowCollection rows{in.row_begin, in.occurrences,    first_row,
+                           end_row,      shape.slots,       shape.dim,
+                           shape.sum,    out_gradient.data, out_gradient.stride};
+  return out_gradient.type == DType::kF32 ? collect_f32(rows, gradient)
+                                          : collect_bf16(rows, gradient);
 }
 
 }  // namespace flux

@@ -22,10 +22,20 @@ void gather_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
 void scatter_add_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
                       const Tensor& out_gradient, float* gradient);
 
+// The same for rows [first_row, end_row) of the table alone: by TableInput::occurrences where they
+// are given, else all occurrences are looked at. The same bits either way, and however rows are
+// divided.
+void collect_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                  uint32_t first_row, uint32_t end_row, const Tensor& out_gradient,
+                  float* gradient);
+
 // The same in plain code: for CPUs without AVX-512, and what tests compare with.
 void gather_rows_plain(const GatherShape& shape, const TableInput& in, uint32_t batch,
                        const Tensor& out);
 void scatter_add_rows_plain(const GatherShape& shape, const TableInput& in, uint32_t batch,
                             const Tensor& out_gradient, float* gradient);
+void collect_rows_plain(const GatherShape& shape, const TableInput& in, uint32_t batch,
+                        uint32_t first_row, uint32_t end_row, const Tensor& out_gradient,
+                        float* gradient);
 
 }  // namespace flux

@@ -6,15 +6,20 @@
 namespace flux {
 namespace {
 
-constexpr uint32_t kNobody = UINT32_MAX;
+constexpr uint32_t kNobody = UINT32_MAX;  // also: rows without an end
 
 // The rows of a table and how they are pooled. Two kinds, so that data without values pays nothing
 // for those that have some.
 template <bool kValues>
 class Pooling {
  public:
-  Pooling(const ManyShape& shape, const TableInput& in, const float* values)
-      : shape_(shape), in_(in), values_(values) {}
+  Pooling(const ManyShape& shape, const TableInput& in, const float* values, uint32_t first_row = 0,
+          uint32_t end_row = kNobody)
+      : shape_(shape),
+        in_(in),
+        values_(values),
+        first_row_(first_row),
+        rows_(end_row - first_row) {}
 
   float value(uint32_t occurrence) const { return kValues ? values_[occurrence] : 1.0F; }
   const float* row(uint32_t occurrence) const {
@@ -23,6 +28,9 @@ class Pooling {
   float* gradient_of(float* gradient, uint32_t occurrence) const {
     return gradient + static_cast<size_t>(in_.index[occurrence]) * shape_.dim;
   }
+
+  // Whether the row of an occurrence is one of those whose gradients are wanted.
+  bool wants(uint32_t occurrence) const { return in_.index[occurrence] - first_row_ < rows_; }
 
   // line = the pooled rows of one slot.
   void pool(KeyRange keys, float* line, uint32_t* winners) const {
@@ -38,13 +46,14 @@ class Pooling {
   void unpool(KeyRange keys, const float* line, const uint32_t* winners, float* gradient) const {
     if (shape_.pool == Pool::kMax) {
       for (uint32_t d = 0; d < shape_.dim; ++d)
-        if (winners[d] != kNobody)
+        if (winners[d] != kNobody && wants(winners[d]))
           gradient_of(gradient, winners[d])[d] += value(winners[d]) * line[d];
       return;
     }
     if (shape_.pool == Pool::kFirst) keys.end = std::min(keys.end, keys.begin + 1);
     const float share = shape_.pool == Pool::kMean ? share_of(keys) : 1.0F;
     for (uint32_t i = keys.begin; i < keys.end; ++i) {
+      if (!wants(i)) continue;
       float* row = gradient_of(gradient, i);
       const float scale = share * value(i);
       for (uint32_t d = 0; d < shape_.dim; ++d) row[d] += scale * line[d];
@@ -84,6 +93,7 @@ class Pooling {
   const ManyShape& shape_;
   const TableInput& in_;
   const float* values_;
+  uint32_t first_row_, rows_;
 };
 
 // Where the winners of one slot of one example are kept.
@@ -99,7 +109,7 @@ KeyRange sequence_range(const ManyShape& shape, const BatchKeys& keys, uint32_t 
 template <bool kValues>
 void gather_sequence(const ManyShape& shape, const Pooling<kValues>& rows, const BatchKeys& keys,
                      const Tensor& out, float* line) {
-  for (uint32_t b = 0; b < keys.batch; ++b) {
+  for (uint32_t b = keys.first; b < keys.end; ++b) {
     const KeyRange range = sequence_range(shape, keys, b);
     for (uint32_t t = 0; t < shape.length; ++t) {
       const bool has = t < range.end - range.begin;
@@ -118,9 +128,10 @@ void gather_sequence(const ManyShape& shape, const Pooling<kValues>& rows, const
 template <bool kValues>
 void scatter_sequence(const ManyShape& shape, const Pooling<kValues>& rows, const BatchKeys& keys,
                       const Tensor& from, float* line, float* gradient) {
-  for (uint32_t b = 0; b < keys.batch; ++b) {
+  for (uint32_t b = keys.first; b < keys.end; ++b) {
     const KeyRange range = sequence_range(shape, keys, b);
     for (uint32_t i = range.begin; i < range.end; ++i) {
+      if (!rows.wants(i)) continue;
       const float* g = read_row(slice(from, (i - range.begin) * shape.dim, shape.dim), b, line);
       float* row = rows.gradient_of(gradient, i);
       const float v = rows.value(i);
@@ -134,7 +145,7 @@ void gather(const ManyShape& shape, const TableInput& in, const BatchKeys& keys,
             float* line, uint32_t* winners) {
   const Pooling<kValues> rows(shape, in, keys.values);
   if (shape.length > 0) return gather_sequence(shape, rows, keys, out, line);
-  for (uint32_t b = 0; b < keys.batch; ++b) {
+  for (uint32_t b = keys.first; b < keys.end; ++b) {
     for (size_t s = 0; s < shape.slots.size(); ++s) {
       rows.pool(key_range(keys.begin, shape.all_slots, b, shape.slots[s]), line,
                 winners + winners_at(shape, b, s));
@@ -146,10 +157,11 @@ void gather(const ManyShape& shape, const TableInput& in, const BatchKeys& keys,
 
 template <bool kValues>
 void scatter(const ManyShape& shape, const TableInput& in, const BatchKeys& keys,
-             const Tensor& out_gradient, float* line, const uint32_t* winners, float* gradient) {
-  const Pooling<kValues> rows(shape, in, keys.values);
+             const Tensor& out_gradient, float* line, const uint32_t* winners, uint32_t first_row,
+             uint32_t end_row, float* gradient) {
+  const Pooling<kValues> rows(shape, in, keys.values, first_row, end_row);
   if (shape.length > 0) return scatter_sequence(shape, rows, keys, out_gradient, line, gradient);
-  for (uint32_t b = 0; b < keys.batch; ++b) {
+  for (uint32_t b = keys.first; b < keys.end; ++b) {
     for (size_t s = 0; s < shape.slots.size(); ++s) {
       const uint32_t at = shape.add_slots ? 0 : static_cast<uint32_t>(s) * shape.dim;
       const float* g = read_row(slice(out_gradient, at, shape.dim), b, line);
@@ -169,10 +181,9 @@ void gather_many(const ManyShape& shape, const TableInput& in, const BatchKeys& 
 
 void scatter_many(const ManyShape& shape, const TableInput& in, const BatchKeys& keys,
                   const Tensor& out_gradient, float* line, const uint32_t* winners,
-                  float* gradient) {
-  if (keys.values != nullptr)
-    return scatter<true>(shape, in, keys, out_gradient, line, winners, gradient);
-  scatter<false>(shape, in, keys, out_gradient, line, winners, gradient);
+                  uint32_t first_row, uint32_t end_row, float* gradient) {
+  const auto& way = keys.values != nullptr ? scatter<true> : scatter<false>;
+  way(shape, in, keys, out_gradient, line, winners, first_row, end_row, gradient);
 }
 
 }  // namespace flux

@@ -47,16 +47,16 @@ inline KeyRange shown(KeyRange keys, uint32_t length, bool keep_last) {
 struct BatchKeys {
   const uint32_t* begin = nullptr;
   const float* values = nullptr;
-  uint32_t batch = 0;
+  uint32_t first = 0, end = 0;  // the examples that are wanted
 };
 
 // `line`: dim floats of scratch. `winners` (for Pool::kMax): per example, slot and column the
 // occurrence that was largest.
 void gather_many(const ManyShape& shape, const TableInput& in, const BatchKeys& keys,
                  const Tensor& out, float* line, uint32_t* winners);
-// gradient[index] += what reached that row.
+// gradient[index] += what reached that row, for rows [first_row, end_row) of the table.
 void scatter_many(const ManyShape& shape, const TableInput& in, const BatchKeys& keys,
                   const Tensor& out_gradient, float* line, const uint32_t* winners,
-                  float* gradient);
+                  uint32_t first_row, uint32_t end_row, float* gradient);
 
 }  // namespace flux

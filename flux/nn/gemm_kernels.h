@@ -46,6 +46,11 @@ struct Gemm {
   GemmRows kept, scale, plus, mask;
 };
 
+// Rows of a weight that are packed together.
+struct StripRows {
+  uint32_t first, end;
+};
+
 struct GemmKernels {
   void (*gemm)(const Gemm& gemm);
   // Columns of the next panel of B where so many are left.
@@ -59,6 +64,7 @@ struct GemmKernels {
   void (*pack_weight)(const float* from, uint32_t rows, uint32_t n, void* to,
                       uint32_t transposed_rows, void* transposed, uint32_t first, uint32_t last);
   uint32_t (*weight_strips)(uint32_t rows, uint32_t transposed_rows);
+  StripRows (*strip_rows)(uint32_t rows, uint32_t transposed_rows, uint32_t strip);
   // Packed A = the transpose of `rows` x m of the compute type, its rows [begin, end); k runs along
   // the rows. `begin` is a multiple of kGemmRows.
   void (*pack_a)(const void* from, size_t stride, uint32_t begin, uint32_t end, uint32_t rows,

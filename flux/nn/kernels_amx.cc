@@ -170,8 +170,8 @@ void pack_a(const void* from, size_t stride, uint32_t begin, uint32_t end, uint3
 }  // namespace
 
 const GemmKernels& gemm_kernels_amx() {
-  static constexpr GemmKernels kKernels = {gemm,          panel_columns, pack_b, pack_weight,
-                                           weight_strips, pack_a,        kDepth, kTile};
+  static constexpr GemmKernels kKernels = {
+      gemm, panel_columns, pack_b, pack_weight, weight_strips, strip_rows, pack_a, kDepth, kTile};
   return kKernels;
 }
 

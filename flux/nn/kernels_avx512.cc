@@ -53,8 +53,8 @@ inline void store_floats(float* to, __m512 value) {
 }  // namespace
 
 const GemmKernels& gemm_kernels_f32() {
-  static constexpr GemmKernels kKernels = {gemm,          panel_columns, pack_b, pack_weight,
-                                           weight_strips, pack_a,        kDepth, kRowsA};
+  static constexpr GemmKernels kKernels = {
+      gemm, panel_columns, pack_b, pack_weight, weight_strips, strip_rows, pack_a, kDepth, kRowsA};
   return kKernels;
 }
 
@@ -69,6 +69,9 @@ void gather_f32(const RowMoves& moves, const float* rows) {
 }
 void scatter_f32(const RowMoves& moves, float* rows) {
   scatter(moves, rows);
+}
+void collect_f32(const RowCollection& rows, float* gradient) {
+  collect(rows, gradient);
 }
 void cross_backward_f32(const CrossRows& rows) {
   cross_backward(rows);

@@ -21,8 +21,8 @@ inline __m512 fma_units(__m512 sum, __m512 a, __m512 b) {
 }  // namespace
 
 const GemmKernels& gemm_kernels_bf16() {
-  static constexpr GemmKernels kKernels = {gemm,          panel_columns, pack_b, pack_weight,
-                                           weight_strips, pack_a,        kDepth, kRowsA};
+  static constexpr GemmKernels kKernels = {
+      gemm, panel_columns, pack_b, pack_weight, weight_strips, strip_rows, pack_a, kDepth, kRowsA};
   return kKernels;
 }
 
@@ -37,6 +37,9 @@ void gather_bf16(const RowMoves& moves, const float* rows) {
 }
 void scatter_bf16(const RowMoves& moves, float* rows) {
   scatter(moves, rows);
+}
+void collect_bf16(const RowCollection& rows, float* gradient) {
+  collect(rows, gradient);
 }
 void cross_backward_bf16(const CrossRows& rows) {
   cross_backward(rows);

@@ -73,13 +73,25 @@ void squeeze(const void* from, size_t stride, uint32_t rows, uint32_t width, con
   auto* target = static_cast<typename T::Element*>(to);
   const uint32_t vectors = (width + T::kLanes - 1) / T::kLanes;
   for (uint32_t r = 0; r < rows; ++r, source += stride, target += to_stride) {
-    auto* at = target;
+    // What is written too much lands in the next row, which is written after; the last one has
+    // none.
+    const bool last = r + 1 == rows;
+    size_t at = 0;
+    const auto put = [&](__m512i x) {
+      if (last) {
+        const size_t left = to_stride - at;
+        T::store(target + at,
+                 first_lanes<T>(left < T::kLanes ? static_cast<uint32_t>(left) : T::kLanes), x);
+      } else {
+        _mm512_storeu_si512(target + at, x);
+      }
+    };
     for (uint32_t v = 0; v < vectors; ++v) {
       const typename T::Mask m = T::bits(live, v);
-      _mm512_storeu_si512(at, T::squeeze(m, T::load(m, source + v * T::kLanes)));
+      put(T::squeeze(m, T::load(m, source + v * T::kLanes)));
       at += _mm_popcnt_u32(m);
     }
-    _mm512_storeu_si512(at, _mm512_setzero_si512());
+    put(_mm512_setzero_si512());
   }
 }
 

@@ -9,8 +9,6 @@
 namespace flux {
 namespace {
 
-constexpr uint32_t kFirstRows = 64;  // after so many most columns that are live have been seen
-
 const ColumnKernels& kernels(DType type) {
   return type == DType::kBf16 ? column_kernels_bf16() : column_kernels_f32();
 }
@@ -38,53 +36,35 @@ void LiveColumns::count_live() {
   if ((width_ - count_) * worth_ < width_) set_all();
 }
 
-void LiveColumns::look(const Tensor& matrix, uint32_t rows) {
-  std::fill(bits_.begin(), bits_.end(), 0U);
-  const uint32_t first = std::min(rows, kFirstRows);
-  const auto& mark = kernels(matrix.type).mark;
-  mark(matrix.data, matrix.stride, first, width_, bits_.data());
-  count_live();
-  if (all() || first == rows) return;
-  mark(matrix.row(first), matrix.stride, rows - first, width_, bits_.data());
-  count_live();
+void LiveColumns::mark(const Tensor& matrix, uint32_t first, uint32_t end, uint32_t* bits) const {
+  std::fill_n(bits, words(), 0U);
+  kernels(matrix.type).mark(matrix.row(first), matrix.stride, end - first, width_, bits);
 }
 
-Tensor LiveColumns::squeeze(const Tensor& matrix, uint32_t rows, void* memory) const {
+void LiveColumns::take(const uint32_t* bits, uint32_t parts) {
+  std::fill(bits_.begin(), bits_.end(), 0U);
+  for (uint32_t p = 0; p < parts; ++p)
+    for (uint32_t w = 0; w < words(); ++w) bits_[w] |= bits[p * words() + w];
+  count_live();
+  columns_.clear();
+  for (uint32_t c = 0; c < width_; ++c)
+    if (has(c)) columns_.push_back(c);
+}
+
+void LiveColumns::squeeze_rows(const Tensor& matrix, uint32_t first, uint32_t end,
+                               const Tensor& to) const {
   kernels(matrix.type)
-      .squeeze(matrix.data, matrix.stride, rows, width_, bits_.data(), memory, stride());
-  return {memory, count_, stride(), matrix.type};
+      .squeeze(matrix.row(first), matrix.stride, end - first, width_, bits_.data(), to.row(first),
+               to.stride);
+}
+
+void LiveColumns::squeeze_row(const float* from, float* to) const {
+  column_kernels_f32().squeeze(from, width_, 1, width_, bits_.data(), to, count_);
 }
 
 void LiveColumns::spread(const Tensor& squeezed, uint32_t rows, const Tensor& to) const {
   kernels(to.type).spread(squeezed.data, squeezed.stride, rows, width_, bits_.data(), to.data,
                           to.stride);
-}
-
-void squeeze_weight(const float* weight, uint32_t rows, uint32_t n, const LiveColumns* live_rows,
-                    const LiveColumns* live_columns, float* to) {
-  const bool whole = live_columns == nullptr || live_columns->all();
-  for (uint32_t row = 0; row < rows; ++row, weight += n) {
-    if (live_rows != nullptr && !live_rows->has(row)) continue;
-    if (whole) {
-      std::memcpy(to, weight, n * sizeof(float));
-    } else {
-      column_kernels_f32().squeeze(weight, n, 1, n, live_columns->bits(), to, n);
-    }
-    to += whole ? n : live_columns->count();
-  }
-}
-
-void spread_weight(const float* from, const LiveColumns& live_rows, const LiveColumns& live_columns,
-                   float* weight) {
-  const uint32_t n = live_columns.width();
-  for (uint32_t row = 0; row < live_rows.width(); ++row, weight += n) {
-    if (!live_rows.has(row)) {
-      std::fill(weight, weight + n, 0.0F);
-      continue;
-    }
-    column_kernels_f32().spread(from, n, 1, n, live_columns.bits(), weight, n);
-    from += live_columns.count();
-  }
 }
 
 }  // namespace flux

@@ -1,10 +1,11 @@
-// Net: one graph made ready to run on one CPU thread, forward and backward.
+// Net: one graph made ready to run on a CPU, forward and backward, by a team of threads.
 //
-// Owns its activations, its copy of the dense parameters in compute precision, and its oneDNN
-// primitives; the parameters themselves are the caller's. With bf16 the products run in bf16 with
-// fp32 accumulation; parameters, gradients, loss and everything outside stay fp32. Threads: one Net
-// per thread, used by that thread only. Failure: compile() says what the CPU or the graph lacks;
-// running cannot fail.
+// All members of the team work on one batch, and what they compute has the same bits however many
+// they are. Owns its activations and its copy of the dense parameters in compute precision; the
+// parameters themselves are the caller's. With bf16 the products run in bf16 with fp32
+// accumulation; parameters, gradients, loss and everything outside stay fp32. Threads: calls come
+// from the thread that leads the team, one at a time. Failure: compile() says what the CPU or the
+// graph lacks; running cannot fail.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "flux/base/status.h"
+#include "flux/base/team.h"
 #include "flux/nn/graph.h"
 
 namespace flux {
@@ -31,6 +33,10 @@ struct TableInput {
   size_t row_count = 0;
   size_t first_row = 0;             // those before it are of other tables: not read, not written
   const uint32_t* index = nullptr;  // [occurrences]
+  // The way back, for training by more than one thread: the occurrences of row r, in rising order,
+  // are occurrences[row_begin[r]] up to row_begin[r + 1]. Null: `index` is searched for them.
+  const uint32_t* row_begin = nullptr;
+  const uint32_t* occurrences = nullptr;
 };
 
 struct NetInput {
@@ -55,6 +61,7 @@ struct NetOptions {
   Precision precision = Precision::kFp32;
   uint32_t batch_max = 1000;
   bool profile = false;  // measure each node, see Net::profile()
+  Team* team = nullptr;  // lives longer than the net; null: the calling thread alone
 };
 
 // Thread CPU seconds spent in one node since compile(); zeros unless NetOptions::profile.

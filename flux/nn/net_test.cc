@@ -8,6 +8,7 @@
 #include "flux/base/cpu.h"
 #include "flux/base/hash.h"
 #include "flux/base/random.h"
+#include "flux/nn/members_check.h"
 #include "flux/nn/reference.h"
 
 namespace flux {
@@ -72,6 +73,20 @@ TEST_P(NetTest, ModelsOfTheBenchmarksOnSampledCoordinates) {
   check(deepfm_graph(), 0.3);  // fm squares sums of 26 rounded rows: the logit itself is off by 0.1
 }
 
+// How a batch is divided among threads shows in no bit, also where dead units are left out.
+TEST_P(NetTest, TheSameBitsWithAnyNumberOfThreads) {
+  MembersCheck check;
+  check.precision = GetParam();
+  for (const uint32_t batch : {1000U, 333U, 63U, 1U})
+    for (const float first_bias : {0.0F, -0.02F}) {
+      check.batch = batch;
+      check.first_bias = first_bias;
+      for (const auto& graph :
+           {ctr_dnn_graph(), deepfm_graph(), dcn_v2_graph(), logistic_regression_graph()})
+        ASSERT_EQ("", check_members(graph, check)) << batch << ", " << first_bias;
+    }
+}
+
 // Values with several consumers, inputs used twice, nested concats, a shared table, dense first.
 TEST_P(NetTest, GradientsAccumulate) {
   const auto graph = must_build(
@@ -87,6 +102,9 @@ TEST_P(NetTest, GradientsAccumulate) {
        node("ri", "concat", {"r", "i", "g"}), node("logit", "fc", {"ri"}, {{"units", int64_t{1}}}),
        node("loss", "logistic_loss", {"logit", "label"})});
   EXPECT_EQ("", check_net(graph, options_of(GetParam())));
+  MembersCheck members;
+  members.precision = GetParam();
+  EXPECT_EQ("", check_members(graph, members));
 }
 
 TEST_P(NetTest, SameInputsGiveTheSameBits) {

@@ -185,6 +185,7 @@ OperatorDef normalised_operator(const char* name, const char* doc, Status (*infe
                        "what the averages keep at each batch; 1: they are of all batches")}};
   def.infer = infer;
   def.reference = normalised_reference<F>;
+  def.whole_batch = true;
   def.forgets_output = [](const Node&) { return true; };
   def.make_kernel = [](const KernelArgs& args) -> Result<std::unique_ptr<Kernel>> {
     return std::unique_ptr<Kernel>(new NormalisedKernel<F>(args));

@@ -14,11 +14,17 @@
 // Gradients: backward() gets d(loss)/d(output) complete, because consumers run before producers.
 // It must write d(loss)/d(input i) to inputs[i].gradient if that tensor is set, overwriting or
 // adding as inputs[i].add says; only the first `gradient.width` columns are wanted.
-// Parameters: read in set_parameters() from the flat vector, at Parameter::offset, which stays as
-// it is until the next one is given; backward() overwrites all of their gradients in the flat
-// gradient vector. Threads: a Kernel belongs to one Net and one thread. Nothing may allocate after
-// make_kernel(); large buffers come from KernelArgs::memory. Rows at or beyond Step::batch hold
-// leftovers; never let them reach a result.
+// Parameters: read from the flat vector that set_parameters() gives, at Parameter::offset, which
+// stays as it is until the next one is given; the gradients of all of them are overwritten in the
+// flat gradient vector.
+// Threads: a batch is computed by a team (base/team.h). A node has one Kernel for each member, and
+// a call is about the rows [Step::first, Step::end) alone: whichever member has them, in whatever
+// order. A row's results may depend on that row alone; sums over rows go through RowSums, and are
+// finished in sum(), which runs when all rows are done. What rows leave for sum() or for their own
+// backward() lies in KernelArgs::memory, which the node's kernels share; vectors of a kernel are
+// its member's scratch. An operator that needs the whole batch at once says so (`whole_batch`): it
+// has one kernel, which one member runs on all rows. Nothing may allocate after make_kernel(). Rows
+// at or beyond Step::batch hold leftovers; never let them reach a result.
 #pragma once
 
 #include <map>
@@ -31,6 +37,7 @@
 #include "flux/nn/graph.h"
 #include "flux/nn/net.h"
 #include "flux/nn/net_memory.h"
+#include "flux/nn/row_sums.h"
 #include "flux/nn/tensor.h"
 
 namespace flux {
@@ -87,16 +94,24 @@ struct InferContext {
   Status find_slots(const std::vector<std::string>& names) const;
 };
 
-// One batch on its way through the net.
+// Some rows of one batch on their way through the net.
 struct Step {
   const NetInput* input = nullptr;
   uint32_t batch = 0;
+  uint32_t first = 0, end = 0;        // the rows; `first` is a multiple of kSumRows
   NetGradients* gradients = nullptr;  // null when only predicting
   float* predictions = nullptr;       // [heads][batch], may be null
-  double* loss_sums = nullptr;        // [heads], set by the losses, without their weights
+  // [heads][loss_stride]: of each kSumRows rows, set by the losses, without their weights.
+  double* loss_sums = nullptr;
+  uint32_t loss_stride = 0;
 
+  uint32_t rows() const { return end - first; }
   float* head_predictions(uint32_t head) const {
     return predictions == nullptr ? nullptr : predictions + static_cast<size_t>(head) * batch;
+  }
+  // Of the rows that `row` belongs to.
+  void set_loss(uint32_t head, uint32_t row, double sum) const {
+    loss_sums[static_cast<size_t>(head) * loss_stride + row / kSumRows] = sum;
   }
 };
 
@@ -110,6 +125,8 @@ struct KernelInput {
   bool mask_relu = false;
 };
 
+class Kernel;
+
 struct KernelArgs {
   const Graph& graph;
   const Node& node;
@@ -122,14 +139,45 @@ struct KernelArgs {
   std::vector<KernelInput> inputs;
   uint32_t head = 0;         // of a loss: its place in Graph::heads()
   float head_weight = 1.0F;  // of a loss: what its gradient is multiplied by
+  uint32_t members = 1;      // of the team
+  Kernel* first = nullptr;   // the kernel of the node's first member; null: this is it
+  bool inner = false;        // of a part of an operator, which does not ask for looks()
 };
 
+// Every call but those of rows may be made of the first member's kernel alone, by any member; what
+// is cut into parts is done part by part, in any order, perhaps at the same time.
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  // For each member: keeps what is small, and where the rest is.
   virtual void set_parameters(const float* flat) { (void)flat; }
+  // Then: what all members share, brought into the form that products want.
+  virtual uint32_t pack_parts() const { return 0; }
+  virtual void pack(uint32_t part) { (void)part; }
+
+  // Rows.
   virtual void forward(Step& step) = 0;
   virtual void backward(Step& step) = 0;
+
+  // A kernel that wants to know all rows of its input (or of its output's gradient) before it goes
+  // on with any: look_*() sees rows, then begin_narrow() says how many parts narrow() has, and when
+  // those are done rows go on with forward() (or backward()).
+  virtual bool looks() const { return false; }
+  virtual void look_forward(Step& step) { (void)step; }
+  virtual void look_backward(Step& step) { (void)step; }
+  virtual uint32_t begin_narrow(bool backward, uint32_t batch) {
+    return (void)backward, (void)batch, 0;
+  }
+  virtual void narrow(bool backward, uint32_t part) { (void)backward, (void)part; }
+
+  // What is left when backward() has seen all rows: gradients of parameters.
+  virtual uint32_t sum_parts(uint32_t batch) const { return (void)batch, 0; }
+  virtual void sum(Step& step, uint32_t part) { (void)step, (void)part; }
+  // Of an operator that reads a table: adds to the gradients of the rows [first, end) of the
+  // batch's rows in the table.
+  virtual void add_rows(Step& step, uint32_t first, uint32_t end) {
+    (void)step, (void)first, (void)end;
+  }
 };
 
 // The plain version of forward, in double and without tricks: what tests believe. Numeric
@@ -167,6 +215,7 @@ struct OperatorDef {
   Result<std::unique_ptr<Kernel>> (*make_kernel)(const KernelArgs& args) = nullptr;
   bool is_loss = false;
   int label_input = -1;         // of a loss: which of its inputs is the label
+  bool whole_batch = false;     // needs all rows at once
   bool passes_gradient = true;  // false: nothing above it learns by it, as above a comparison
   bool masks_relu = false;
   // backward() may be asked to write an input's gradient over that input's value: it has read all

@@ -4,6 +4,7 @@
 
 #include "flux/base/cpu.h"
 #include "flux/nn/attributes.h"
+#include "flux/nn/members_check.h"
 #include "flux/nn/operator.h"
 #include "flux/nn/reference.h"
 
@@ -100,7 +101,14 @@ std::string check(const NetAround& around, Precision precision, bool same_predic
     options.coordinates = 8;
     options.tolerance = 0.25;
   }
-  return check_net(must_build(model_inputs(), around.nodes()), options);
+  const auto graph = must_build(model_inputs(), around.nodes());
+  const std::string problem = check_net(graph, options);
+  if (!problem.empty() || seed % 8 != 1) return problem;
+  MembersCheck members;
+  members.precision = precision;
+  members.seed = seed;
+  members.batch = seed % 3 == 0 ? 330 : 197;
+  return check_members(graph, members);
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // check_operator(): one operator between trainable inputs and a head, held against the reference
 // by check_net() in three nets: alone, with its values inside a concat, and (for every third seed)
-// the latter in bf16 where the CPU has it; a loss alone, in both precisions. What the test beside
-// each operator calls. Pure but for the memory it takes; slow on purpose.
+// the latter in bf16 where the CPU has it; a loss alone, in both precisions; and for some seeds by
+// several threads, which must give the same bits (members_check.h). What the test beside each
+// operator calls. Pure but for the memory it takes; slow on purpose.
 #pragma once
 
 #include <functional>

@@ -100,6 +100,30 @@ Status check_sizes(const OperatorRun& run, const KernelArgs& args, const OwnPara
                     static_cast<size_t>(run.batch) * args.output.width);
 }
 
+void narrow(Kernel* kernel, bool backward, uint32_t batch) {
+  const uint32_t parts = kernel->begin_narrow(backward, batch);
+  for (uint32_t part = 0; part < parts; ++part) kernel->narrow(backward, part);
+}
+
+void run_forward(Kernel* kernel, Step& step) {
+  for (uint32_t part = 0; part < kernel->pack_parts(); ++part) kernel->pack(part);
+  if (kernel->looks()) {
+    kernel->look_forward(step);
+    narrow(kernel, false, step.batch);
+  }
+  kernel->forward(step);
+}
+
+void run_backward(Kernel* kernel, Step& step, size_t table_rows) {
+  if (kernel->looks()) {
+    kernel->look_backward(step);
+    narrow(kernel, true, step.batch);
+  }
+  kernel->backward(step);
+  for (uint32_t part = 0; part < kernel->sum_parts(step.batch); ++part) kernel->sum(step, part);
+  if (table_rows > 0) kernel->add_rows(step, 0, static_cast<uint32_t>(table_rows));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Graph>> operator_graph(const OperatorRun& run) {
@@ -149,13 +173,23 @@ Result<OperatorResult> run_operator(const OperatorRun& run) {
   give_keys(run.keys, &input);
   result.row_gradient.resize(run.keys.rows.size());
   NetGradients gradients{flat_gradient.data(), {result.row_gradient.data()}};
-  Step step{&input, run.batch, &gradients, result.output.data(), &result.loss};
-  kernel->forward(step);
+  std::vector<double> losses(row_parts(run.batch));
+  Step step;
+  step.input = &input;
+  step.batch = step.end = run.batch;
+  step.gradients = &gradients;
+  step.predictions = result.output.data();
+  step.loss_sums = losses.data();
+  step.loss_stride = row_parts(run.batch);
+  run_forward(kernel.get(), step);
+
   if (!is_loss) {
     result.output = read(args.output, run.batch);
     write(args.output_gradient, run.output_gradient, run.batch);
   }
-  kernel->backward(step);
+  run_backward(kernel.get(), step, run.keys.dim == 0 ? 0 : run.keys.rows.size() / run.keys.dim);
+  add_parts(losses.data(), row_parts(run.batch), 1, 1);
+  result.loss = losses.empty() ? 0 : losses[0];
   for (size_t i = 0; i < run.inputs.size(); ++i) {
     // Where its producer looks for it: concat leaves it where it is.
     const KernelArgs producer = plan.args(args.node.inputs[i]);

@@ -38,6 +38,17 @@ void gather_bf16(const RowMoves& moves, const float* rows);
 void scatter_f32(const RowMoves& moves, float* rows);
 void scatter_bf16(const RowMoves& moves, float* rows);
 
+// See collect_rows() of gather.h.
+struct RowCollection {
+  const uint32_t *row_begin = nullptr, *occurrences = nullptr;
+  uint32_t first_row = 0, end_row = 0, slots = 0, dim = 0;
+  bool sum = false;
+  const void* values = nullptr;
+  size_t stride = 0;  // elements
+};
+void collect_f32(const RowCollection& rows, float* gradient);
+void collect_bf16(const RowCollection& rows, float* gradient);
+
 // A matrix of the kernels' type; stride in elements.
 struct RowsAt {
   void* data = nullptr;

@@ -52,19 +52,21 @@ class RowLossKernel : public Kernel {
 
   void forward(Step& step) override {
     float* predictions = step.head_predictions(head_);
-    double sum = 0;
-    for (uint32_t b = 0; b < step.batch; ++b) {
-      read_inputs(b);
-      float prediction = 0;
-      const float loss = f_.template loss<float>(x_.data(), label(step, b), &prediction);
-      sum += loss * weights_.of(b);
-      if (predictions != nullptr) predictions[b] = prediction;
-    }
-    if (!F::kLabel || step.input->labels != nullptr) step.loss_sums[head_] = sum;
+    for_sum_rows(step.first, step.end, [&](uint32_t begin, uint32_t end) {
+      double sum = 0;
+      for (uint32_t b = begin; b < end; ++b) {
+        read_inputs(b);
+        float prediction = 0;
+        const float loss = f_.template loss<float>(x_.data(), label(step, b), &prediction);
+        sum += loss * weights_.of(b);
+        if (predictions != nullptr) predictions[b] = prediction;
+      }
+      if (!F::kLabel || step.input->labels != nullptr) step.set_loss(head_, begin, sum);
+    });
   }
   void backward(Step& step) override {
     const float scale = head_weight_ / static_cast<float>(step.batch);
-    for (uint32_t b = 0; b < step.batch; ++b) {
+    for (uint32_t b = step.first; b < step.end; ++b) {
       read_inputs(b);
       f_.gradient(x_.data(), label(step, b), dx_.data());
       const float by = scale * weights_.of(b);

@@ -45,7 +45,7 @@ struct RowGradient {
   const float* y;  // only if F::kNeedsOutput
   const float* dy;
   float* const* dx;  // of each input, never null; zero before
-  float* dp;         // sums over the batch
+  float* dp;         // sums over some rows
   float* scratch;
 };
 
@@ -73,39 +73,44 @@ class RowKernel : public Kernel {
     }
     for (const uint32_t p : args.node.parameters) {
       const Parameter& parameter = args.graph.parameters()[p];
-      if (parameters_.empty()) offset_ = parameter.offset;
-      parameters_.resize(parameters_.size() + parameter.size);
+      if (parameter_count_ == 0) offset_ = parameter.offset;
+      parameter_count_ += parameter.size;
     }
+    if (parameter_count_ > 0) sums_ = RowSums(&args.memory, args.batch_max, parameter_count_);
   }
 
-  void set_parameters(const float* flat) override {
-    std::copy_n(flat + offset_, parameters_.size(), parameters_.data());
-  }
+  void set_parameters(const float* flat) override { parameters_ = flat + offset_; }
   void forward(Step& step) override {
-    for (uint32_t b = 0; b < step.batch; ++b) {
+    for (uint32_t b = step.first; b < step.end; ++b) {
       read_inputs(b);
       float* y = out_.type == DType::kF32 ? out_.f32(b) : y_.data();
-      f_.template forward<float>({x_rows_.data(), parameters_.data(), y, scratch_.data()});
+      f_.template forward<float>({x_rows_.data(), parameters_, y, scratch_.data()});
       if (y == y_.data()) write_row(out_, b, y, false);
     }
   }
   void backward(Step& step) override {
-    float* dp = step.gradients->parameters + offset_;
-    std::fill_n(dp, parameters_.size(), 0.0F);
-    for (uint32_t b = 0; b < step.batch; ++b) {
-      read_inputs(b);
-      clear_gradients(b);
-      const float* y = F::kNeedsOutput ? read_row(out_, b, y_.data()) : nullptr;
-      const float* dy = read_row(out_gradient_, b, dy_.data());
-      f_.backward(
-          {x_rows_.data(), parameters_.data(), y, dy, dx_rows_.data(), dp, scratch_.data()});
-      for (size_t i = 0; i < inputs_.size(); ++i)
-        if (inputs_[i].gradient && !in_place(inputs_[i]))
-          write_row(inputs_[i].gradient, b, dx_[i].data(), inputs_[i].add);
-    }
+    for_sum_rows(step.first, step.end, [&](uint32_t begin, uint32_t end) {
+      float* dp = parameter_count_ == 0 ? nullptr : sums_.clear_part(begin);
+      for (uint32_t b = begin; b < end; ++b) backward_row(b, dp);
+    });
+  }
+  uint32_t sum_parts(uint32_t) const override { return parameter_count_ == 0 ? 0 : sums_.pieces(); }
+  void sum(Step& step, uint32_t part) override {
+    sums_.add_up(step.batch, part, step.gradients->parameters + offset_);
   }
 
  private:
+  void backward_row(uint32_t b, float* dp) {
+    read_inputs(b);
+    clear_gradients(b);
+    const float* y = F::kNeedsOutput ? read_row(out_, b, y_.data()) : nullptr;
+    const float* dy = read_row(out_gradient_, b, dy_.data());
+    f_.backward({x_rows_.data(), parameters_, y, dy, dx_rows_.data(), dp, scratch_.data()});
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (inputs_[i].gradient && !in_place(inputs_[i]))
+        write_row(inputs_[i].gradient, b, dx_[i].data(), inputs_[i].add);
+  }
+
   void read_inputs(uint32_t b) {
     for (size_t i = 0; i < inputs_.size(); ++i)
       x_rows_[i] = read_row(inputs_[i].value, b, x_[i].data());
@@ -129,8 +134,10 @@ class RowKernel : public Kernel {
   std::vector<std::vector<float>> x_, dx_;
   std::vector<const float*> x_rows_;
   std::vector<float*> dx_rows_;
-  std::vector<float> y_, dy_, scratch_, parameters_;
-  size_t offset_ = 0;
+  std::vector<float> y_, dy_, scratch_;
+  const float* parameters_ = nullptr;
+  size_t offset_ = 0, parameter_count_ = 0;
+  RowSums sums_;
 };
 
 template <typename F>

@@ -10,7 +10,7 @@ class DenseKernel : public Kernel {
  public:
   explicit DenseKernel(const KernelArgs& args) : out_(args.output) {}
   void forward(Step& step) override {
-    for (uint32_t b = 0; b < step.batch; ++b)
+    for (uint32_t b = step.first; b < step.end; ++b)
       write_row(out_, b, step.input->dense + static_cast<size_t>(b) * out_.width, false);
   }
   void backward(Step&) override {}
@@ -26,7 +26,8 @@ class LabelKernel : public Kernel {
   void forward(Step& step) override {
     const float* labels = step.input->labels;
     if (labels != nullptr) labels += column_ * step.batch;
-    for (uint32_t b = 0; b < step.batch; ++b) *out_.f32(b) = labels == nullptr ? 0.0F : labels[b];
+    for (uint32_t b = step.first; b < step.end; ++b)
+      *out_.f32(b) = labels == nullptr ? 0.0F : labels[b];
   }
   void backward(Step&) override {}
 
@@ -40,7 +41,8 @@ class WeightKernel : public Kernel {
   explicit WeightKernel(const KernelArgs& args) : out_(args.output) {}
   void forward(Step& step) override {
     const float* weights = step.input->weights;
-    for (uint32_t b = 0; b < step.batch; ++b) *out_.f32(b) = weights == nullptr ? 1.0F : weights[b];
+    for (uint32_t b = step.first; b < step.end; ++b)
+      *out_.f32(b) = weights == nullptr ? 1.0F : weights[b];
   }
   void backward(Step&) override {}
 

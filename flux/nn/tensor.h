@@ -45,6 +45,11 @@ inline Tensor slice(const Tensor& t, uint32_t begin, uint32_t width) {
   return {static_cast<char*>(t.data) + begin * dtype_size(t.type), width, t.stride, t.type};
 }
 
+// The rows of a tensor from `first` on.
+inline Tensor rows_from(const Tensor& t, size_t first) {
+  return {t.data == nullptr ? nullptr : t.row(first), t.width, t.stride, t.type};
+}
+
 // Row r as floats: the row itself if it is fp32, else converted into `scratch` (width floats).
 const float* read_row(const Tensor& t, size_t r, float* scratch);
 // Stores (or adds) `width` floats to row r, rounding where the tensor is bf16.

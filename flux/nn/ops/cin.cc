@@ -69,13 +69,13 @@ class CinKernel : public Kernel {
   }
   void set_parameters(const float* flat) override {
     std::fill(db_.begin(), db_.end(), 0.0F);
-    products_->set_parameters(flat + weight_, db_.data());
+    products_->set_all_parameters(flat + weight_, db_.data());
   }
   void forward(Step& step) override {
     for (uint32_t begin = 0; begin < step.batch; begin += examples_) {
       const uint32_t end = std::min(step.batch, begin + examples_);
       for (uint32_t b = begin; b < end; ++b) write_pairs(b, (b - begin) * dim_);
-      products_->forward((end - begin) * dim_);
+      products_->forward_all((end - begin) * dim_);
       for (uint32_t b = begin; b < end; ++b) write_output(b, (b - begin) * dim_);
     }
   }
@@ -88,9 +88,9 @@ class CinKernel : public Kernel {
         write_pairs(b, (b - begin) * dim_);
         read_output_gradient(b, (b - begin) * dim_);
       }
-      products_->backward_weights(rows, dw_.data(), db_.data());
+      products_->backward_weights_all(rows, dw_.data(), db_.data());
       add_scaled(1.0F, dw_.data(), dw_.size(), dw);
-      products_->backward_data(rows);
+      products_->backward_data_all(rows);
       for (uint32_t b = begin; b < end; ++b) write_gradients(b, (b - begin) * dim_);
     }
   }
@@ -183,6 +183,7 @@ OperatorDef operator_cin() {
               {required(int_attribute("units", 1, 1, 4096, "feature maps of the layer"))}};
   def.infer = infer;
   def.reference = reference;
+  def.whole_batch = true;
   def.forgets_output = [](const Node&) { return true; };
   def.make_kernel = [](const KernelArgs& args) -> Result<std::unique_ptr<Kernel>> {
     auto kernel = std::make_unique<CinKernel>(args);

@@ -32,14 +32,14 @@ class ConcatKernel : public Kernel {
   void forward(Step& step) override {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (inputs_[i].aliased) continue;
-      for (uint32_t b = 0; b < step.batch; ++b)
+      for (uint32_t b = step.first; b < step.end; ++b)
         write_row(out_[i], b, read_row(inputs_[i].value, b, row_.data()), false);
     }
   }
   void backward(Step& step) override {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (!inputs_[i].gradient) continue;
-      for (uint32_t b = 0; b < step.batch; ++b)
+      for (uint32_t b = step.first; b < step.end; ++b)
         write_row(inputs_[i].gradient, b, read_row(out_gradient_[i], b, row_.data()),
                   inputs_[i].add);
     }

@@ -45,15 +45,25 @@ class FusedCrossKernel : public Kernel {
     return kernel->products_ == nullptr ? nullptr : std::move(kernel);
   }
   void set_parameters(const float* flat) override {
-    products_->set_parameters(flat + weight_, flat + bias_);
+    if (first_) products_->set_parameters(flat + weight_, flat + bias_);
   }
-  void forward(Step& step) override { products_->forward(step.batch); }
+  uint32_t pack_parts() const override { return products_->pack_parts(); }
+  void pack(uint32_t part) override { products_->pack(part); }
+  void forward(Step& step) override { products_->forward(step.first, step.end); }
   void backward(Step& step) override {
-    rows_.batch = step.batch;
-    bf16_ ? cross_backward_bf16(rows_) : cross_backward_f32(rows_);
+    CrossRows rows = rows_;
+    rows.batch = step.rows();
+    for (RowsAt* at : {&rows.dy, &rows.x0, &rows.z, &rows.dz, &rows.dx0})
+      if (at->data != nullptr)
+        at->data = static_cast<char*>(at->data) + step.first * at->stride * (bf16_ ? 2 : 4);
+    bf16_ ? cross_backward_bf16(rows) : cross_backward_f32(rows);
+    products_->keep(step.first, step.end, step.batch);
+    if (has_dx_) products_->backward_data(step.first, step.end);
+  }
+  uint32_t sum_parts(uint32_t) const override { return products_->weight_parts(); }
+  void sum(Step& step, uint32_t part) override {
     float* flat = step.gradients->parameters;
-    products_->backward_weights(step.batch, flat + weight_, flat + bias_);
-    if (has_dx_) products_->backward_data(step.batch);
+    products_->backward_weights(step.batch, part, flat + weight_, flat + bias_);
   }
 
  private:
@@ -61,7 +71,8 @@ class FusedCrossKernel : public Kernel {
       : weight_(args.graph.parameters()[args.node.parameters[0]].offset),
         bias_(args.graph.parameters()[args.node.parameters[1]].offset),
         bf16_(args.inputs[1].value.type == DType::kBf16),
-        has_dx_(args.inputs[1].gradient) {
+        has_dx_(args.inputs[1].gradient),
+        first_(args.first == nullptr) {
     const KernelInput &x0 = args.inputs[0], &x = args.inputs[1];
     FcShape shape;
     shape.x = shape.plus = x.value;
@@ -73,7 +84,11 @@ class FusedCrossKernel : public Kernel {
     shape.dz = allocate_rows(args, args.output.width, x.value.type);
     shape.dx_plus = args.output_gradient;
     shape.batch_max = args.batch_max;
-    products_ = make_avx512_products(shape, args.memory);
+    shape.members = args.members;
+    if (first_)
+      products_ = make_products_on(best_gemm_kernels(shape), shape, args.memory);
+    else
+      products_ = static_cast<const FusedCrossKernel*>(args.first)->products_;
     const auto at = [](const Tensor& t) { return RowsAt{t.data, t.stride}; };
     rows_ = {0,
              args.output.width,
@@ -87,12 +102,12 @@ class FusedCrossKernel : public Kernel {
   }
 
   size_t weight_, bias_;
-  bool bf16_, has_dx_;
+  bool bf16_, has_dx_, first_;
   CrossRows rows_;
-  std::unique_ptr<FcProducts> products_;
+  std::shared_ptr<FcProducts> products_;  // of all members
 };
 
-class CrossKernel : public Kernel {
+class CrossKernel : public InnerFcs {
  public:
   explicit CrossKernel(const KernelArgs& args)
       : x0_(args.inputs[0]),
@@ -114,23 +129,17 @@ class CrossKernel : public Kernel {
       fc.output = allocate_rows(args, rank, x_.value.type);
       fc.output_gradient = allocate_rows(args, rank, x_.value.type);
       fc.parameters = {parameters[0]};
-      FLUX_ASSIGN_OR_RETURN(down_, make_inner_fc(args, fc));
+      FLUX_RETURN_IF_ERROR(add_inner(args, fc));
       fc.input = {fc.output, fc.output_gradient, false, false, false};
       fc.output = z_;
       fc.output_gradient = dz_;
       fc.parameters = {parameters[1], parameters[2]};
     }
-    FLUX_ASSIGN_OR_RETURN(up_, make_inner_fc(args, fc));
-    return Status::ok();
-  }
-  void set_parameters(const float* flat) override {
-    if (down_) down_->set_parameters(flat);
-    up_->set_parameters(flat);
+    return add_inner(args, fc);
   }
   void forward(Step& step) override {
-    if (down_) down_->forward(step);
-    up_->forward(step);
-    for (uint32_t b = 0; b < step.batch; ++b) {
+    for (auto& fc : inner_) fc->forward(step);
+    for (uint32_t b = step.first; b < step.end; ++b) {
       const float* x0 = read_row(x0_.value, b, a_.data());
       const float* x = read_row(x_.value, b, b_.data());
       const float* z = read_row(z_, b, c_.data());
@@ -139,7 +148,7 @@ class CrossKernel : public Kernel {
     }
   }
   void backward(Step& step) override {
-    for (uint32_t b = 0; b < step.batch; ++b) {
+    for (uint32_t b = step.first; b < step.end; ++b) {
       const float* x0 = read_row(x0_.value, b, a_.data());
       const float* z = read_row(z_, b, c_.data());
       const float* dy = read_row(out_gradient_, b, b_.data());
@@ -151,15 +160,13 @@ class CrossKernel : public Kernel {
       if (x0_.gradient) write_row(x0_.gradient, b, c_.data(), x0_.add);
       if (x_.gradient) write_row(x_.gradient, b, dy, x_.add);
     }
-    up_->backward(step);
-    if (down_) down_->backward(step);
+    for (size_t i = inner_.size(); i-- > 0;) inner_[i]->backward(step);
   }
 
  private:
   KernelInput x0_, x_;
   Tensor out_, out_gradient_, z_, dz_;
   std::vector<float> a_, b_, c_;
-  std::unique_ptr<Kernel> down_, up_;
 };
 
 // z = x W + b for one example.

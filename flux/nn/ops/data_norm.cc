@@ -35,7 +35,8 @@ class DataNormKernel : public Kernel {
         epsilon_(static_cast<float>(args.node.float_attr("epsilon"))),
         mean_(out_.width),
         factor_(out_.width),
-        row_(out_.width) {}
+        row_(out_.width),
+        sums_(&args.memory, args.batch_max, 2UL * out_.width) {}
 
   void set_parameters(const float* flat) override {
     const float *size = flat + offset_, *sum = size + out_.width, *squares = sum + out_.width;
@@ -45,35 +46,42 @@ class DataNormKernel : public Kernel {
     }
   }
   void forward(Step& step) override {
-    for (uint32_t b = 0; b < step.batch; ++b) {
+    for (uint32_t b = step.first; b < step.end; ++b) {
       const float* x = read_row(in_.value, b, row_.data());
       for (uint32_t c = 0; c < out_.width; ++c) row_[c] = (x[c] - mean_[c]) * factor_[c];
       write_row(out_, b, row_.data(), false);
     }
   }
   void backward(Step& step) override {
-    write_summaries(step);
+    sum_rows(step);
     if (!in_.gradient) return;
-    for (uint32_t b = 0; b < step.batch; ++b) {
+    for (uint32_t b = step.first; b < step.end; ++b) {
       const float* dy = read_row(out_gradient_, b, row_.data());
       for (uint32_t c = 0; c < out_.width; ++c) row_[c] = dy[c] * factor_[c];
       write_row(in_.gradient, b, row_.data(), in_.add);
     }
   }
 
+  uint32_t sum_parts(uint32_t) const override { return sums_.pieces(); }
+  void sum(Step& step, uint32_t part) override {
+    float* size = step.gradients->parameters + offset_;
+    if (part == 0) std::fill_n(size, out_.width, static_cast<float>(step.batch));
+    sums_.add_up(step.batch, part, size + out_.width);
+  }
+
  private:
-  void write_summaries(const Step& step) {
-    float *size = step.gradients->parameters + offset_, *sum = size + out_.width;
-    float* squares = sum + out_.width;
-    std::fill_n(size, out_.width, static_cast<float>(step.batch));
-    std::fill_n(sum, 2UL * out_.width, 0.0F);
-    for (uint32_t b = 0; b < step.batch; ++b) {
-      const float* x = read_row(in_.value, b, row_.data());
-      for (uint32_t c = 0; c < out_.width; ++c) {
-        sum[c] += x[c];
-        squares[c] += (x[c] - mean_[c]) * (x[c] - mean_[c]) + epsilon_;
+  // What the summaries take in: the sums, then the squares.
+  void sum_rows(const Step& step) {
+    for_sum_rows(step.first, step.end, [&](uint32_t begin, uint32_t end) {
+      float *sum = sums_.clear_part(begin), *squares = sum + out_.width;
+      for (uint32_t b = begin; b < end; ++b) {
+        const float* x = read_row(in_.value, b, row_.data());
+        for (uint32_t c = 0; c < out_.width; ++c) {
+          sum[c] += x[c];
+          squares[c] += (x[c] - mean_[c]) * (x[c] - mean_[c]) + epsilon_;
+        }
       }
-    }
+    });
   }
 
   KernelInput in_;
@@ -81,6 +89,7 @@ class DataNormKernel : public Kernel {
   size_t offset_;
   float epsilon_;
   std::vector<float> mean_, factor_, row_;
+  RowSums sums_;
 };
 
 void reference(const ReferenceCall& call) {

@@ -63,7 +63,7 @@ class DropoutKernel : public Kernel {
 
   void forward(Step& step) override {
     if (step.gradients != nullptr) return pass(step, in_.value, out_, false);
-    for (uint32_t b = 0; b < step.batch; ++b)
+    for (uint32_t b = step.first; b < step.end; ++b)
       write_row(out_, b, read_row(in_.value, b, row_.data()), false);
   }
   void backward(Step& step) override {
@@ -73,7 +73,7 @@ class DropoutKernel : public Kernel {
  private:
   void pass(const Step& step, const Tensor& from, const Tensor& to, bool add) {
     const Drops drops(node_, step.input->noise);
-    for (uint32_t b = 0; b < step.batch; ++b) {
+    for (uint32_t b = step.first; b < step.end; ++b) {
       const float* x = read_row(from, b, row_.data());
       drops.factors(b, out_.width, factors_.data());
       for (uint32_t c = 0; c < out_.width; ++c) factors_[c] *= x[c];

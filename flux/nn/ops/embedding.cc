@@ -2,7 +2,6 @@
 // slot as a sequence. A slot with several keys is pooled first.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "flux/base/text.h"
@@ -91,39 +90,37 @@ class EmbeddingKernel : public Kernel {
     one_key_ = !model.many_keys && !model.values && many_.length == 0 &&
                names_of(model, args.node).empty();
     shape_ = {model.slots, many_.dim, many_.add_slots};
-    for (const Node& node : args.graph.nodes())
-      adds_ = adds_ || (node.table == args.node.table && &node > &args.node);
     if (!one_key_ && many_.pool == Pool::kMax)
       winners_ = args.memory.allocate_array<uint32_t>(static_cast<size_t>(args.batch_max) *
                                                       many_.slots.size() * many_.dim);
   }
 
   void forward(Step& step) override {
-    const TableInput& in = step.input->tables[table_];
-    if (one_key_) return gather_rows(shape_, in, step.batch, out_);
-    gather_many(many_, in, keys_of(step), out_, line_.data(), winners_);
+    TableInput in = step.input->tables[table_];
+    if (!one_key_)
+      return gather_many(many_, in, keys_of(step, step.first, step.end), out_, line_.data(),
+                         winners_);
+    in.index += static_cast<size_t>(step.first) * shape_.slots;
+    gather_rows(shape_, in, step.rows(), rows_from(out_, step.first));
   }
-  void backward(Step& step) override {
+  void backward(Step&) override {}
+  void add_rows(Step& step, uint32_t first, uint32_t end) override {
     const TableInput& in = step.input->tables[table_];
     float* gradient = step.gradients->tables[table_];
-    // Several embeddings may share a table: the last one (first in backward) clears.
-    if (!adds_)
-      std::memset(gradient + in.first_row * many_.dim, 0,
-                  (in.row_count - in.first_row) * many_.dim * sizeof(float));
-    if (one_key_) return scatter_add_rows(shape_, in, step.batch, out_gradient_, gradient);
-    scatter_many(many_, in, keys_of(step), out_gradient_, line_.data(), winners_, gradient);
+    if (one_key_) return collect_rows(shape_, in, step.batch, first, end, out_gradient_, gradient);
+    scatter_many(many_, in, keys_of(step, 0, step.batch), out_gradient_, line_.data(), winners_,
+                 first, end, gradient);
   }
 
  private:
-  static BatchKeys keys_of(const Step& step) {
-    return {step.input->begin, step.input->values, step.batch};
+  static BatchKeys keys_of(const Step& step, uint32_t first, uint32_t end) {
+    return {step.input->begin, step.input->values, first, end};
   }
 
   size_t table_;
   ManyShape many_;
   GatherShape shape_;
   bool one_key_ = false;
-  bool adds_ = false;
   Tensor out_, out_gradient_;
   std::vector<float> line_;
   uint32_t* winners_ = nullptr;

@@ -36,7 +36,7 @@ Tensor gradient_part(const Tensor& gradient, uint32_t begin, uint32_t width) {
   return slice(gradient, begin, std::min(width, gradient.width - begin));
 }
 
-class ExpertsKernel : public Kernel {
+class ExpertsKernel : public InnerFcs {
  public:
   Status make(const KernelArgs& args) {
     const Node& input = args.graph.nodes()[args.node.inputs[0]];
@@ -55,23 +55,16 @@ class ExpertsKernel : public Kernel {
       fc.output_gradient = slice(args.output_gradient, e * units, units);
       fc.activation = args.node.text_attr("activation") == "relu" ? "relu" : "none";
       fc.parameters = {args.node.parameters[2 * e], args.node.parameters[2 * e + 1]};
-      FLUX_ASSIGN_OR_RETURN(auto expert, make_inner_fc(args, fc));
-      experts_.push_back(std::move(expert));
+      FLUX_RETURN_IF_ERROR(add_inner(args, fc));
     }
     return Status::ok();
   }
-  void set_parameters(const float* flat) override {
-    for (auto& expert : experts_) expert->set_parameters(flat);
-  }
   void forward(Step& step) override {
-    for (auto& expert : experts_) expert->forward(step);
+    for (auto& expert : inner_) expert->forward(step);
   }
   void backward(Step& step) override {
-    for (size_t e = experts_.size(); e-- > 0;) experts_[e]->backward(step);
+    for (size_t e = inner_.size(); e-- > 0;) inner_[e]->backward(step);
   }
-
- private:
-  std::vector<std::unique_ptr<Kernel>> experts_;
 };
 
 void reference(const ReferenceCall& call) {

@@ -56,26 +56,37 @@ class WideFmKernel : public Kernel {
     rows_.x = {x.value.data, x.value.stride};
     rows_.dx = {x.gradient.data, x.gradient.stride};
     rows_.add = x.add;
-    rows_.scratch = args.memory.allocate_array<float>(x.value.width + 16);
+    scratch_.resize_discard(x.value.width + 16);
+    rows_.scratch = scratch_.data();
   }
   void forward(Step& step) override {
-    rows_.batch = step.batch;
-    bf16_ ? fm_forward_bf16(rows_, y_) : fm_forward_f32(rows_, y_);
-    for (uint32_t b = 0; b < step.batch; ++b) write_row(out_, b, y_ + b, false);
+    const FmRows rows = rows_of(step);
+    bf16_ ? fm_forward_bf16(rows, y_ + step.first) : fm_forward_f32(rows, y_ + step.first);
+    for (uint32_t b = step.first; b < step.end; ++b) write_row(out_, b, y_ + b, false);
   }
   void backward(Step& step) override {
     if (!has_dx_) return;
-    rows_.batch = step.batch;
-    for (uint32_t b = 0; b < step.batch; ++b) y_[b] = *read_row(out_gradient_, b, y_ + b);
-    bf16_ ? fm_backward_bf16(rows_, y_) : fm_backward_f32(rows_, y_);
+    const FmRows rows = rows_of(step);
+    for (uint32_t b = step.first; b < step.end; ++b) y_[b] = *read_row(out_gradient_, b, y_ + b);
+    bf16_ ? fm_backward_bf16(rows, y_ + step.first) : fm_backward_f32(rows, y_ + step.first);
   }
 
  private:
   static constexpr uint32_t kWidthMin = 64;
 
+  FmRows rows_of(const Step& step) const {
+    FmRows rows = rows_;
+    rows.batch = step.rows();
+    for (RowsAt* at : {&rows.x, &rows.dx})
+      if (at->data != nullptr)
+        at->data = static_cast<char*>(at->data) + step.first * at->stride * (bf16_ ? 2 : 4);
+    return rows;
+  }
+
   bool bf16_, has_dx_;
   Tensor out_, out_gradient_;
   float* y_;
+  Buffer<float> scratch_;
   FmRows rows_;
 };
 

@@ -61,8 +61,8 @@ class InBatchSoftmaxKernel : public Kernel {
 
   void forward(Step& step) override {
     turn_b(step.batch);
-    products_->set_parameters(turned_.data(), zeros_.data());
-    products_->forward(step.batch);
+    products_->set_all_parameters(turned_.data(), zeros_.data());
+    products_->forward_all(step.batch);
     float* predictions = step.head_predictions(head_);
     double sum = 0;
     for (uint32_t i = 0; i < step.batch; ++i) {
@@ -74,7 +74,7 @@ class InBatchSoftmaxKernel : public Kernel {
       for (uint32_t j = 0; j < step.batch; ++j) z[j] /= total;
       sum += (top + std::log(total) - own) * weights_.of(i);
     }
-    step.loss_sums[head_] = sum;
+    step.set_loss(head_, 0, sum);
   }
 
   void backward(Step& step) override {
@@ -85,8 +85,8 @@ class InBatchSoftmaxKernel : public Kernel {
       for (uint32_t j = 0; j < step.batch; ++j) row_[j] = (p[j] - (i == j ? 1.0F : 0.0F)) * scale;
       write_row(scores_gradient_, i, row_.data(), false);
     }
-    products_->backward_weights(step.batch, turned_.data(), sums_.data());
-    if (a_.gradient) products_->backward_data(step.batch);
+    products_->backward_weights_all(step.batch, turned_.data(), sums_.data());
+    if (a_.gradient) products_->backward_data_all(step.batch);
     if (!b_.gradient) return;
     for (uint32_t j = 0; j < step.batch; ++j) {
       for (uint32_t c = 0; c < width_; ++c)
@@ -143,6 +143,7 @@ OperatorDef operator_in_batch_softmax() {
       2, false, infer,
       {float_attribute("temperature", 1, 1e-3, 1e3, "what the scores are divided by")});
   def.reference = reference;
+  def.whole_batch = true;
   def.make_kernel = [](const KernelArgs& args) -> Result<std::unique_ptr<Kernel>> {
     auto kernel = std::make_unique<InBatchSoftmaxKernel>(args);
     FLUX_RETURN_IF_ERROR(kernel->make(args));

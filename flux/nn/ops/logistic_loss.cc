@@ -25,36 +25,29 @@ class LogisticLossKernel : public Kernel {
         label_(static_cast<size_t>(label_column(args.graph.nodes()[args.node.inputs[1]]))),
         head_(args.head),
         head_weight_(args.head_weight),
-        z_(args.batch_max),
-        p_(args.batch_max),
-        loss_(args.batch_max) {}
+        p_(args.memory.allocate_array<float>(args.batch_max)) {}
 
   void forward(Step& step) override {
-    const uint32_t n = step.batch;
-    for (uint32_t b = 0; b < n; ++b) {
-      float scratch;
-      z_[b] = *read_row(logit_.value, b, &scratch);
-    }
-    const float* z = z_.data();
-    float* p = p_.data();
-    for (uint32_t b = 0; b < n; ++b) p[b] = sigmoid(z[b]);
-    if (float* predictions = step.head_predictions(head_))
-      for (uint32_t b = 0; b < n; ++b) predictions[b] = p[b];
-    const float* labels = labels_of(step);
-    if (labels == nullptr) return;
-    float* loss = loss_.data();
-    for (uint32_t b = 0; b < n; ++b) loss[b] = logistic_loss_of(z[b], labels[b]);
-    for (uint32_t b = 0; b < n && weights_; ++b) loss[b] *= weights_.of(b);
-    double sum = 0;
-    for (uint32_t b = 0; b < n; ++b) sum += loss[b];
-    step.loss_sums[head_] = sum;
+    for_sum_rows(step.first, step.end, [&](uint32_t begin, uint32_t end) {
+      float z[kSumRows];
+      const uint32_t n = end - begin;
+      for (uint32_t i = 0; i < n; ++i) {
+        float scratch;
+        z[i] = *read_row(logit_.value, begin + i, &scratch);
+      }
+      float* p = p_ + begin;
+      for (uint32_t i = 0; i < n; ++i) p[i] = sigmoid(z[i]);
+      if (float* predictions = step.head_predictions(head_)) std::copy_n(p, n, predictions + begin);
+      if (const float* labels = labels_of(step))
+        step.set_loss(head_, begin, loss_of(z, labels + begin, begin, n));
+    });
   }
 
   void backward(Step& step) override {
     if (!logit_.gradient) return;
     const float scale = head_weight_ / static_cast<float>(step.batch);
     const float* labels = labels_of(step);
-    for (uint32_t b = 0; b < step.batch; ++b) {
+    for (uint32_t b = step.first; b < step.end; ++b) {
       const float g = (p_[b] - labels[b]) * scale * weights_.of(b);
       write_row(logit_.gradient, b, &g, logit_.add);
     }
@@ -65,12 +58,22 @@ class LogisticLossKernel : public Kernel {
     return step.input->labels == nullptr ? nullptr : step.input->labels + label_ * step.batch;
   }
 
+  // The sum over the `n` rows from `begin` on.
+  double loss_of(const float* z, const float* labels, uint32_t begin, uint32_t n) const {
+    float loss[kSumRows];
+    for (uint32_t i = 0; i < n; ++i) loss[i] = logistic_loss_of(z[i], labels[i]);
+    for (uint32_t i = 0; i < n && weights_; ++i) loss[i] *= weights_.of(begin + i);
+    double sum = 0;
+    for (uint32_t i = 0; i < n; ++i) sum += loss[i];
+    return sum;
+  }
+
   KernelInput logit_;
   LossWeights weights_;
   size_t label_;
   uint32_t head_;
   float head_weight_;
-  std::vector<float> z_, p_, loss_;
+  float* p_;  // of each row
 };
 
 void reference(const ReferenceCall& call) {

@@ -23,7 +23,7 @@ class SequenceMaskKernel : public Kernel {
         line_(out_.width) {}
 
   void forward(Step& step) override {
-    for (uint32_t b = 0; b < step.batch; ++b) {
+    for (uint32_t b = step.first; b < step.end; ++b) {
       const KeyRange keys = key_range(step.input->begin, slots_, b, slot_);
       const uint32_t n = std::min(keys.end - keys.begin, out_.width);
       std::fill(line_.begin(), line_.begin() + n, 1.0F);

@@ -60,7 +60,7 @@ Status infer(InferContext& context) {
   return Status::ok();
 }
 
-// In training all happens in backward(), when gradients may be added to: scores are found once.
+// In training all happens in add_rows(), when gradients may be added to: scores are found once.
 class SkipGramKernel : public Kernel {
  public:
   explicit SkipGramKernel(const KernelArgs& args)
@@ -70,21 +70,16 @@ class SkipGramKernel : public Kernel {
         head_(args.head),
         head_weight_(args.head_weight),
         weights_(args.batch_max, 1.0F),
-        skip_gram_(shape_, &args.memory) {
-    // Several nodes may share a table: the last one (first in backward) clears.
-    for (const Node& node : args.graph.nodes())
-      adds_ = adds_ || (node.table == args.node.table && &node > &args.node);
-  }
+        skip_gram_(shape_, &args.memory) {}
 
   void forward(Step& step) override {
     if (step.gradients == nullptr) run(step, call_of(step));
   }
-  void backward(Step& step) override {
+  void backward(Step&) override {}
+  void add_rows(Step& step, uint32_t, uint32_t) override {
     SkipGramCall call = call_of(step);
     call.scale = head_weight_ / static_cast<float>(step.batch);
     call.gradient = step.gradients->tables[table_];
-    if (!adds_)
-      std::memset(call.gradient, 0, call.table->row_count * 2 * shape_.dim * sizeof(float));
     run(step, call);
   }
 
@@ -101,11 +96,10 @@ class SkipGramKernel : public Kernel {
     call.predictions = step.head_predictions(head_);
     return call;
   }
-  void run(Step& step, const SkipGramCall& call) { step.loss_sums[head_] = skip_gram_.run(call); }
+  void run(Step& step, const SkipGramCall& call) { step.set_loss(head_, 0, skip_gram_.run(call)); }
 
   const SkipGramShape shape_;
   const size_t table_;
-  bool adds_ = false;
   LossWeights given_;
   uint32_t head_;
   float head_weight_;
@@ -188,6 +182,7 @@ OperatorDef operator_skip_gram_loss() {
       "its pairs.",
       0, false, infer, attributes());
   def.reference = [](const ReferenceCall& call) { PlainSkipGram(call).run(); };
+  def.whole_batch = true;
   def.make_kernel = [](const KernelArgs& args) -> Result<std::unique_ptr<Kernel>> {
     return std::unique_ptr<Kernel>(new SkipGramKernel(args));
   };
