@@ -1,5 +1,6 @@
-// How the flat dense vector is cut into shards: ranges of at least 16 Ki floats, at most 8 of them.
-// Clients, servers and encodings must agree on it; it is part of the checkpoint format. Pure.
+// How the flat dense vector is cut into shards: ranges of at least 16 Ki floats, at most 64 of
+// them: so many threads of one process may update it at a time. Clients, servers and encodings must
+// agree on it; it is part of the checkpoint format. Pure.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace flux {
 // Dense shards for a vector of this size.
 constexpr uint32_t dense_shard_count(uint64_t parameters) {
   constexpr uint64_t kFloatsMin = 16384;
-  constexpr uint64_t kShardsMax = 8;
+  constexpr uint64_t kShardsMax = 64;
   const uint64_t wanted = parameters / kFloatsMin + (parameters % kFloatsMin != 0 ? 1 : 0);
   return static_cast<uint32_t>(std::min(wanted, kShardsMax));
 }

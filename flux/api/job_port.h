@@ -42,10 +42,10 @@ struct HeldBlock {
 };
 
 struct JoinRequest {
-  std::string name;    // for people: "worker-0", unique in the job
-  uint64_t boot = 0;   // random per process: a restarted worker is another one
-  uint32_t lanes = 1;  // trainer threads
-  std::string host;    // for people
+  std::string name;      // for people: "worker-0", unique in the job
+  uint64_t boot = 0;     // random per process: a restarted worker is another one
+  uint32_t threads = 1;  // of its trainer
+  std::string host;      // for people
   uint32_t pid = 0;
   // What the worker was told about the model, by dotted name; empty: it takes the job's. A
   // difference is refused with the list of them.

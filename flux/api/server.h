@@ -18,6 +18,7 @@
 
 #include "flux/api/lr_scale.h"
 #include "flux/base/status.h"
+#include "flux/base/team.h"
 #include "flux/protocol/push_session.h"
 #include "flux/protocol/shard_replica.h"
 #include "flux/protocol/sync_step.h"
@@ -47,6 +48,9 @@ struct PullRequest {
   // Of the network that wants it (api/model_shape.h): tables that are not of this phase are not
   // touched, and no dense shard of another one is named.
   uint32_t phase = 0;
+  // The caller's, whose thread leads it: a server in the same process shares its work with it.
+  // Null: none.
+  Team* team = nullptr;
 };
 
 struct PullReply {
@@ -76,6 +80,7 @@ struct PushRequest {
   // server that forwards makes a copy.
   std::shared_ptr<const void> memory = nullptr;
   bool as_bf16 = false, as_fp16 = false;  // gradients came so: they may travel so without loss
+  Team* team = nullptr;                   // as in PullRequest
 };
 
 struct PushReply {

@@ -189,7 +189,7 @@ std::string encode_message(const JoinRequest& m) {
   wire::Join out;
   out.set_name(m.name);
   out.set_boot(m.boot);
-  out.set_lanes(m.lanes);
+  out.set_threads(m.threads);
   out.set_host(m.host);
   out.set_pid(m.pid);
   for (const auto& [name, value] : m.model) {
@@ -204,11 +204,11 @@ std::string encode_message(const JoinRequest& m) {
 Status decode_message(std::string_view bytes, JoinRequest* m) {
   wire::Join in;
   FLUX_RETURN_IF_ERROR(parse_message(bytes, "join", &in));
-  *m = {in.name(), in.boot(), in.lanes(), in.host(), in.pid(), {}, in.incarnation(), {}};
+  *m = {in.name(), in.boot(), in.threads(), in.host(), in.pid(), {}, in.incarnation(), {}};
   for (const wire::Override& field : in.model()) m->model[field.path()] = field.value();
   if (m->name.empty()) return invalid("join: a worker has a name");
-  if (m->lanes < 1 || m->lanes > 4096)
-    return invalid("join: worker '{}' with {} lanes, 1 to 4096", m->name, m->lanes);
+  if (m->threads < 1 || m->threads > 4096)
+    return invalid("join: worker '{}' with {} threads, 1 to 4096", m->name, m->threads);
   if (in.held_size() > kHeldMax)
     return invalid("join: worker '{}' holds {} blocks, at most {}", m->name, in.held_size(),
                    kHeldMax);

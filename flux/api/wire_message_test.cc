@@ -129,7 +129,7 @@ TEST(WireMessage, JoiningACoordinator) {
       "worker-1", ~1ULL, 4, "host", 99, {{"shards", "8"}, {"tables.t.dim", kBytes}}, 0, {}});
   EXPECT_EQ(join.name, "worker-1");
   EXPECT_EQ(join.boot, ~1ULL);
-  EXPECT_EQ(join.lanes, 4U);
+  EXPECT_EQ(join.threads, 4U);
   EXPECT_EQ(join.host, "host");
   EXPECT_EQ(join.pid, 99U);
   EXPECT_EQ(join.model.at("tables.t.dim"), kBytes);
@@ -331,8 +331,8 @@ TEST(WireMessage, ValuesThatNobodySends) {
   expect_refused(SaveReply{{{65544, "a", 0, 0, 0, 0, 0, false, 0, 0}}}, Code::kInvalid,
                  "shard 65544");
   expect_refused(JoinRequest{"", 1, 1, "", 0, {}, 0, {}}, Code::kInvalid, "a name");
-  expect_refused(JoinRequest{"w", 1, 0, "", 0, {}, 0, {}}, Code::kInvalid, "0 lanes");
-  expect_refused(JoinRequest{"w", 1, 5000, "", 0, {}, 0, {}}, Code::kInvalid, "5000 lanes");
+  expect_refused(JoinRequest{"w", 1, 0, "", 0, {}, 0, {}}, Code::kInvalid, "0 threads");
+  expect_refused(JoinRequest{"w", 1, 5000, "", 0, {}, 0, {}}, Code::kInvalid, "5000 threads");
   expect_refused(ServerJoin{"s", 1, "", "", 0}, Code::kInvalid, "an address");
   LeaseAnswer lease;
   lease.lease.batches = 33;

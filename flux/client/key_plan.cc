@@ -138,7 +138,30 @@ void KeyPlan::build_from(std::span<const uint64_t> keys, std::span<const uint8_t
                        kGroups ? groups.data() + begin : nullptr, index_.data() + begin);
   }
   order_by_shard<kGroups>();
-  for (uint32_t& place : index_) place = position_[place];
+  find_occurrences();
+}
+
+// From places to positions, and back.
+void KeyPlan::find_occurrences() {
+  if (!wants_occurrences_) {
+    for (uint32_t& place : index_) place = position_[place];
+    return;
+  }
+  first_.resize(unique_ + 1);
+  occurrences_.resize(index_.size());
+  uint32_t sum = 0;
+  for (size_t p = 0; p < unique_; ++p) {
+    first_[p] = sum;
+    sum += counts_[p];
+  }
+  first_[unique_] = sum;
+  for (uint32_t i = 0; i < index_.size(); ++i) {
+    const uint32_t position = position_[index_[i]];
+    index_[i] = position;
+    occurrences_[first_[position]++] = i;
+  }
+  for (size_t p = unique_; p > 0; --p) first_[p] = first_[p - 1];
+  first_[0] = 0;
 }
 
 }  // namespace flux

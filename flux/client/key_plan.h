@@ -32,6 +32,11 @@ class KeyPlan {
   const std::vector<uint32_t>& counts() const { return counts_; }  // occurrences of each
   const std::vector<uint32_t>& begin() const { return begin_; }    // [shards + 1]
   const std::vector<uint32_t>& index() const { return index_; }    // occurrence -> position
+  // The way back, if it is wanted before build(): position p has the occurrences
+  // occurrences()[first()[p]] up to, but not including, occurrences()[first()[p + 1]], rising.
+  void want_occurrences(bool wanted) { wants_occurrences_ = wanted; }
+  const std::vector<uint32_t>& first() const { return first_; }  // [unique + 1]
+  const std::vector<uint32_t>& occurrences() const { return occurrences_; }
   ShardedKeys sharded() const { return {keys_.data(), begin_.data()}; }
 
  private:
@@ -50,8 +55,10 @@ class KeyPlan {
   uint32_t shard_of_found(size_t id) const;
   template <bool kGroups>
   void order_by_shard();
+  void find_occurrences();
 
   uint32_t shards_;
+  bool wants_occurrences_ = false;
   std::vector<ShardRange> group_shards_;  // of several groups
   size_t unique_ = 0;
   std::vector<uint32_t> table_;  // 0: empty, else the place of a key in found_*
@@ -61,7 +68,7 @@ class KeyPlan {
   std::vector<uint8_t> found_group_;
   // By shard.
   std::vector<uint64_t> keys_;
-  std::vector<uint32_t> counts_, begin_, index_;
+  std::vector<uint32_t> counts_, begin_, index_, first_, occurrences_;
 };
 
 }  // namespace flux

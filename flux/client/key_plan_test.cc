@@ -35,6 +35,13 @@ void expect_plan_of(const KeyPlan& plan, const std::vector<uint64_t>& keys, uint
   }
   EXPECT_TRUE(reference.empty());
   for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(plan.keys()[plan.index()[i]], keys[i]);
+  for (size_t p = 0; p + 1 < plan.first().size(); p += 17) {
+    std::vector<uint32_t> want;
+    for (uint32_t i = 0; i < keys.size(); ++i)
+      if (plan.index()[i] == p) want.push_back(i);
+    const auto begin = plan.occurrences().begin();
+    ASSERT_EQ(want, std::vector<uint32_t>(begin + plan.first()[p], begin + plan.first()[p + 1]));
+  }
   EXPECT_EQ(plan.sharded().keys, plan.keys().data());
   EXPECT_EQ(plan.sharded().begin, plan.begin().data());
 }
@@ -43,6 +50,7 @@ TEST(KeyPlan, EqualsAMapForEveryNumberOfShards) {
   for (const uint32_t shards : {1U, 2U, 7U, 256U, 65536U}) {
     Random random(shards);
     KeyPlan plan(shards);
+    plan.want_occurrences(true);
     for (int batch = 0; batch < 30; ++batch) {
       std::vector<uint64_t> keys(random.below(3000));
       const uint64_t range = 1 + random.below(batch % 3 == 0 ? 10 : 5000);

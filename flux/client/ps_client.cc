@@ -152,6 +152,7 @@ void PsClient::State::send_pull(const PullPtr& pull, ServerId server, const Shar
   request.tables = pull->work.tables;
   request.dense = pull->work.dense;
   request.phase = pull->work.phase;
+  request.team = options_.team;
   const auto part = std::make_shared<PullPart>(pull, server, shards);
   ServerPorts::begin(at, part, executor_->now_ns());
   at->port->pull(request, carry<PullReply>([part](State* self, const PullReply& reply) {

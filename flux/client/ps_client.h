@@ -26,7 +26,6 @@
 #include "flux/api/server.h"
 #include "flux/base/executor.h"
 #include "flux/base/latency.h"
-#include "flux/client/merge.h"
 #include "flux/client/server_ports.h"
 #include "flux/protocol/push_session.h"
 
@@ -34,11 +33,9 @@ namespace flux {
 
 struct PsClientOptions {
   uint64_t incarnation = 0;
-  // The model, as every request lays it out. 0 shards: unknown; every pull then names all shards,
-  // and pushes of several batches are not possible.
+  // The model, as every request lays it out. 0 shards: unknown; every pull then names all shards.
   ModelShape shape;
-  // By phase: ranges of its dense vector whose gradients are sums (client/merge.h); may be empty.
-  std::vector<std::vector<FlatRange>> dense_sums;
+  Team* team = nullptr;  // of the owner, for servers in this process; see PullRequest
   PushSessionOptions session;
   TimeNs pull_deadline_ns = 60 * kSecond;
   TimeNs push_deadline_ns = 60 * kSecond;    // to be applied
@@ -59,21 +56,17 @@ struct PullWork {
   uint32_t phase = 0;
 };
 
-// A MergedPush for batches of this phase.
-MergedPush merged_push(const PsClientOptions& options, uint32_t phase);
-
-// One batch to push, or several of one phase merged into one. Pointers into the caller's buffers.
+// A batch to push. Pointers into the caller's buffers.
 struct PushWork {
-  std::vector<BatchId> ids;  // sorted
+  std::vector<BatchId> ids;  // the one
   uint64_t geometry = 0;
   ShardedKeys keys;
   const uint32_t* counts = nullptr;
   std::vector<const float*> tables;
   const float* dense = nullptr;
   uint64_t examples = 0;
-  float lr_scale = 1;  // see PushRequest; of a merged push merged_lr_scale()
+  float lr_scale = 1;  // see PushRequest
   uint64_t bytes = 0;
-  std::vector<PushPart> parts;           // of a merged push, in the order of `ids`: what it sums up
   std::shared_ptr<const SyncStep> step;  // sync mode
   std::shared_ptr<const void> memory;    // keeps all of that alive
   std::function<void()> applied;         // every shard has it; may be empty

@@ -7,18 +7,6 @@
 
 namespace flux {
 
-MergedPush merged_push(const PsClientOptions& options, uint32_t phase) {
-  const PhaseView view = options.shape.phase(phase);
-  const ModelShape& all = options.shape;
-  const ModelShape shape{all.sparse_shards,
-                         {view.dims.begin(), view.dims.end()},
-                         view.parameters(),
-                         all.groups,
-                         all.table_groups};
-  return MergedPush(shape, phase < options.dense_sums.size() ? options.dense_sums[phase]
-                                                             : std::vector<FlatRange>{});
-}
-
 bool PsClient::State::has_room() const {
   return status_.is_ok() && session_.has_room() &&
          session_.unapplied() + lingering_ < options_.session.pushes_max;
@@ -64,15 +52,11 @@ void PsClient::State::send_push(PushAction* action) {
   request.examples = work.examples;
   request.lr_scale = work.lr_scale;
   request.step = work.step.get();
+  request.team = options_.team;
   const std::vector<BatchId>& ids = sent->action.ids;
-  if (ids.size() < work.ids.size()) {
-    const MergedPush& rest = rest_of(flight.get(), ids);
-    request.keys = rest.keys();
-    request.counts = rest.counts();
-    request.tables = rest.tables();
-    request.dense = rest.dense();
-    request.examples = rest.examples();
-  }
+  if (ids.size() != work.ids.size())
+    return fail(error(Code::kCorrupt, "server {} answered that it has a part of one batch",
+                      sent->action.server));
   request.claim = PushClaim{options_.incarnation, work.geometry, ids, Verdict::kApplied};
   ++flight->calls;
   sent->since = executor_->now_ns();
@@ -80,20 +64,6 @@ void PsClient::State::send_push(PushAction* action) {
   port->port->push(request, carry<PushReply>([sent](State* self, const PushReply& reply) {
                      self->pushed(sent.get(), reply);
                    }));
-}
-
-// The gradient of some of a merged push, with the weights that they have in the whole.
-const MergedPush& PsClient::State::rest_of(Flight* flight, const std::vector<BatchId>& ids) const {
-  std::unique_ptr<MergedPush>& rest = flight->rests[ids];
-  if (rest) return *rest;
-  std::vector<PushPart> parts;
-  for (const PushPart& part : flight->work.parts)
-    if (std::binary_search(ids.begin(), ids.end(), part.id)) parts.push_back(part);
-  FLUX_CHECK(parts.size() == ids.size(), "a merged push names its parts: {} of {}", parts.size(),
-             ids.size());
-  rest = std::make_unique<MergedPush>(merged_push(options_, ids.front().block.phase));
-  rest->merge(parts);
-  return *rest;
 }
 
 void PsClient::State::pushed(SentPush* sent, const PushReply& reply) {

@@ -72,8 +72,6 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
     uint32_t calls = 0;  // ports that may read
     bool applied = false;
     bool complete = false;  // every shard has it replicated
-    // For shards that have a part: the rest, summed anew, by what it holds.
-    std::map<std::vector<BatchId>, std::unique_ptr<MergedPush>> rests;
   };
   using FlightPtr = std::shared_ptr<Flight>;
   // One request of a push; its lists live until the answer, whatever the port does with them.
@@ -126,7 +124,6 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   void pushed(SentPush* sent, const PushReply& reply);
   void confirmed(SentConfirm* asked, const Status& status);
   void lost(const PushAction& action);
-  const MergedPush& rest_of(Flight* flight, const std::vector<BatchId>& ids) const;
   void call_over(const SentPush& sent);
   void release(PushSeq seq);
   void perform(std::vector<PushAction>* actions);

@@ -11,12 +11,12 @@ namespace {
 
 TEST(LeaseShare, WhoHasNothingMayAlwaysLease) {
   EXPECT_TRUE((LeaseShare{1, 1, 1000, 0, 0}.may_lease()));
-  EXPECT_TRUE((LeaseShare{1, 0, 0, 0, 0}.may_lease())) << "a worker that named no lanes";
+  EXPECT_TRUE((LeaseShare{1, 0, 0, 0, 0}.may_lease())) << "a worker that named no threads";
   EXPECT_TRUE((LeaseShare{1, 4, 8, 5, 31}.may_lease())) << "five blocks, almost done";
 }
 
 TEST(LeaseShare, IsAPartOfWhatIsLeftByLanes) {
-  // 1000 blocks left, 2 of 10 lanes: 100 blocks.
+  // 1000 blocks left, 2 of 10 threads: 100 blocks.
   EXPECT_TRUE((LeaseShare{1000, 2, 10, 99, 99 * 32}.may_lease()));
   EXPECT_FALSE((LeaseShare{1000, 2, 10, 100, 100 * 32}.may_lease()));
   EXPECT_FALSE((LeaseShare{10, 2, 10, 1, 32}.may_lease()));

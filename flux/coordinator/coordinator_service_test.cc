@@ -137,7 +137,7 @@ TEST_F(CoordinatorServiceTest, EveryVerbOfAWorker) {
   EXPECT_EQ(joined.value().job.sets.size(), 1U);
   EXPECT_EQ(joined.value().map.route.epoch, master_.map_.route.epoch);
   ASSERT_EQ(master_.joins.size(), 1U);
-  EXPECT_EQ(master_.joins[0].lanes, 2U);
+  EXPECT_EQ(master_.joins[0].threads, 2U);
   EXPECT_EQ(master_.joins[0].host, "host");
   EXPECT_EQ(master_.joins[0].incarnation, 77U);
   ASSERT_EQ(master_.joins[0].held.size(), 1U);

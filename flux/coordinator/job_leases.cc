@@ -51,8 +51,7 @@ void JobMaster::State::lease(const LeaseRequest& request, LeaseDone done) {
   if (at == workers_.end())
     return done(error(Code::kStale, "worker {} is not a member of job {} any more", request.worker,
                       plan_.name));
-  if (request.lane >= std::max(1U, at->second.info.lanes))
-    return done(invalid("lane {} of a worker with {}", request.lane, at->second.info.lanes));
+  if (request.lane != 0) return done(invalid("request {} of a worker with one", request.lane));
   workers_members_.renew(request.worker, now());
   at->second.asked = now();
   Slot& slot = at->second.slots[request.lane];
@@ -142,9 +141,10 @@ bool JobMaster::State::leases_wait() const {
 bool JobMaster::State::has_share(WorkerId id, const BlockQueue& queue) const {
   LeaseShare share;
   share.todo = queue.todo();
-  share.lanes_all = 0;
-  for (const auto& [other, worker] : workers_) share.lanes_all += std::max(1U, worker.info.lanes);
-  share.lanes = workers_.at(id).info.lanes;
+  share.threads_all = 0;
+  for (const auto& [other, worker] : workers_)
+    share.threads_all += std::max(1U, worker.info.threads);
+  share.threads = workers_.at(id).info.threads;
   share.held_blocks = queue.held_by(id);
   share.held_batches = queue.batches_held_by(id);
   return share.may_lease();
@@ -235,7 +235,7 @@ void JobMaster::State::begin_section(uint32_t section, const std::vector<uint32_
   if (sync() && !rounds_) {
     rounds_.emplace(term_ << 32);
     for (const auto& [worker, w] : workers_) {
-      rounds_->add_worker(worker, w.info.lanes);
+      rounds_->add_worker(worker, 1);
       for (const auto& [lane, slot] : w.slots)
         if (!slot.answered) rounds_->wait(worker, lane);
     }
@@ -324,7 +324,8 @@ std::string JobMaster::State::wait_reason() const {
       if (!verifying_ && leases_wait()) return "for workers that hold blocks to come back";
       if (verifying_) return "for the servers to confirm the end of a section";
       if (queue_ && queue_->todo() > 0)
-        return sync() ? "for the other lanes of its round" : "to finish more of the blocks it has";
+        return sync() ? "for the other workers of its round"
+                      : "to finish more of the blocks it has";
       return "for blocks that other workers hold";
     case Phase::kClosing:
       return "for the checkpoint that closes the pass";

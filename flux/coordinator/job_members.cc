@@ -49,13 +49,13 @@ void JobMaster::State::join_worker(const JoinRequest& request,
     worker.info.held.clear();
     worker.asked = now();
     worker.has_base = request.incarnation == 0;
-    if (rounds_) rounds_->add_worker(joined.id, request.lanes);
+    if (rounds_) rounds_->add_worker(joined.id, 1);
     workers_expected_.erase(request.name);
     log_member("worker", request.name, request.boot, joined.id);
     if (options_.announce_members)
       say(fmt::format("{} joined{} ({} thread{})", request.name,
-                      request.incarnation != 0 ? " again" : "", request.lanes,
-                      request.lanes == 1 ? "" : "s"));
+                      request.incarnation != 0 ? " again" : "", request.threads,
+                      request.threads == 1 ? "" : "s"));
   }
   count_workers();
   adopt_leases(joined.id, request);
@@ -246,8 +246,8 @@ void JobMaster::State::lose_worker(WorkerId id, bool died, const std::string& wh
   workers_.erase(at);
   suspicions_.gone({true, id});
   count_workers();
-  gone_.push_back({id, worker.info.name, worker.info.host, worker.info.pid, worker.info.lanes, 0, 0,
-                   0, since(worker.report, worker.base)});
+  gone_.push_back({id, worker.info.name, worker.info.host, worker.info.pid, worker.info.threads, 0,
+                   0, 0, since(worker.report, worker.base)});
   if (gone_.size() > kGoneMax) gone_.erase(gone_.begin());
   add_report(&left_, since(worker.report, worker.base));
   if (const auto told = ProgressiveSet::decode(worker.metrics); told.is_ok())

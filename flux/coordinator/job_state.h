@@ -499,7 +499,7 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   uint32_t section_ = 0;
   std::optional<BlockQueue> queue_;
   std::optional<SyncRounds> rounds_;
-  // Blocks of a round given to lanes that had just been told to wait.
+  // Blocks of a round given to workers that had just been told to wait.
   std::map<std::pair<WorkerId, uint32_t>, LeaseAnswer> pending_rounds_;
   uint64_t looks_ = 0;      // questions about sections: an older one's answer counts no more
   bool verifying_ = false;  // the shards are asked about the end of a section, or the next one

@@ -209,7 +209,7 @@ JobStatus JobMaster::State::status() const {
     const Member* member = workers_members_.find(id);
     const double seen = member != nullptr ? seconds(now() - member->seen_ns) : -1;
     const uint32_t blocks = queue ? queue->held_by(id) : 0;
-    s.workers.push_back({id, w.info.name, w.info.host, w.info.pid, w.info.lanes, seen, w.rate,
+    s.workers.push_back({id, w.info.name, w.info.host, w.info.pid, w.info.threads, seen, w.rate,
                          blocks, since(w.report, w.base)});
     s.examples_per_s += w.rate;
   }

@@ -22,7 +22,7 @@ struct WaitStatus {
 struct WorkerStatus {
   WorkerId id = 0;
   std::string name, host;
-  uint32_t pid = 0, lanes = 0;
+  uint32_t pid = 0, threads = 0;
   double seen_s_ago = 0;
   double examples_per_s = 0;  // lately
   uint32_t blocks = 0;        // leased now

@@ -78,7 +78,7 @@ void fields(const Field& field, WorkerStatus& worker) {
   field("name", worker.name);
   field("host", worker.host);
   field("pid", worker.pid);
-  field("lanes", worker.lanes);
+  field("threads", worker.threads);
   field("seen_s_ago", worker.seen_s_ago);
   field("examples_per_s", worker.examples_per_s);
   field("blocks", worker.blocks);

@@ -83,7 +83,7 @@ JobStatus full_status() {
   w.name = "worker-0";
   w.host = "alpha";
   w.pid = 1234;
-  w.lanes = 2;
+  w.threads = 2;
   w.seen_s_ago = 0.25;
   w.examples_per_s = 125000;
   w.blocks = 2;

@@ -255,10 +255,7 @@ void check_job(const YamlNode& root, JobDraft* draft, Problems* problems) {
   if (job.output.empty()) job.output = "out/" + job.name;
   job.data.seed = job.seed;
   for (TableOptions& table : job.tables) table.seed = job.seed;
-  if (job.deterministic) {
-    job.threads = 1;
-    job.pull_ahead = 0;
-  }
+  if (job.deterministic) job.pull_ahead = 0;
 }
 
 }  // namespace flux

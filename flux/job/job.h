@@ -45,7 +45,7 @@ struct Job {
   uint64_t seed = 1;
   uint32_t threads = 0;            // 0: one per core
   std::string precision = "auto";  // auto | fp32 | bf16
-  bool deterministic = false;      // same bits every time; makes threads 1 and pull_ahead 0
+  bool deterministic = false;      // same bits every time; makes pull_ahead 0
 
   DataOptions data;
   std::vector<std::string> test;  // globs; empty: no evaluation

@@ -169,7 +169,9 @@ void add_run_fields(Section* s) {
       "seed", [](D & d) -> auto& { return d.job.seed; }, "Seed of first values and of shuffling.");
   s->value<D>(
        "threads", [](D & d) -> auto& { return d.job.threads; },
-       "Threads that train; 0: one per core.")
+       "Threads that compute each batch together; 0: one per core. The model does not depend on "
+       "how "
+       "many they are.")
       .between(0, 4096);
   s->value<D>(
        "precision", [](D & d) -> auto& { return d.job.precision; },
@@ -177,8 +179,8 @@ void add_run_fields(Section* s) {
       .one_of({"auto", "fp32", "bf16"});
   s->value<D>(
       "deterministic", [](D & d) -> auto& { return d.job.deterministic; },
-      "Same bits every time: one thread and no pull-ahead, whatever `threads` and "
-      "`pull_ahead` say.");
+      "Same bits every time: no pull-ahead, whatever `pull_ahead` says, and a block is leased when "
+      "the one before is done.");
 }
 
 void add_schedule_fields(Section* s) {
@@ -210,20 +212,21 @@ void add_traffic_fields(Section* s) {
   using D = JobDraft;
   s->value<D>(
        "mode", [](D & d) -> auto& { return d.job.mode; },
-       "When gradients are merged. async: each thread pushes its own batch; half_async: the "
-       "threads of a worker merge a batch each into one push; sync: all threads of all workers "
-       "merge every step.")
+       "When gradients are merged. async: each worker pushes its batches and goes on; half_async: "
+       "the same, as the threads of a worker share each batch; sync: all workers merge a batch "
+       "each "
+       "in every step.")
       .one_of({"async", "half_async", "sync"})
       .tried_as({"training_mode", "strategy"});
   s->value<D>(
        "pull_ahead", [](D & d) -> auto& { return d.job.pull_ahead; },
-       "Staleness bound of pulls: batches of a thread whose rows are pulled before they are "
-       "needed. Faster, but rows are up to that many batches old.")
+       "Staleness bound of pulls: batches of a worker whose rows are pulled before they are "
+       "needed. Faster in a cluster, but rows are up to that many batches old.")
       .between(0, 64)
       .tried_as({"prefetch", "staleness"});
   s->value<D>(
        "push_in_flight", [](D & d) -> auto& { return d.job.push_in_flight; },
-       "Staleness bound of pushes: pushes of a thread that servers have not acknowledged yet; "
+       "Staleness bound of pushes: pushes of a worker that servers have not acknowledged yet; "
        "at this many it waits before it trains on.")
       .between(1, 64)
       .tried_as({"pushes_max", "push_ahead", "in_flight"});

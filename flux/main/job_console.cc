@@ -200,10 +200,10 @@ Summary JobConsole::summarize() const {
   s.model_hash = o.totals.content_hash;
   s.roles = roles();
   for (const RoleCost& role : s.roles) s.peak_rss_bytes += role.peak_rss_bytes;
-  std::map<std::string, uint32_t> lanes;  // a worker that came back counts once
-  for (const WorkerStatus& w : o.workers) lanes[w.name] = w.lanes;
+  std::map<std::string, uint32_t> threads;  // a worker that came back counts once
+  for (const WorkerStatus& w : o.workers) threads[w.name] = w.threads;
   if (!options_.embedded)
-    for (const auto& [name, n] : lanes) s.threads += n;
+    for (const auto& [name, n] : threads) s.threads += n;
   s.wall_s = static_cast<double>(steady_now_ns() - start_) * 1e-9;
   return s;
 }

@@ -155,7 +155,6 @@ std::vector<SliceSlot> slice_slots(const Job& job) {
 }
 
 uint32_t worker_threads(const Job& job, int wish) {
-  if (job.deterministic) return 1;
   const uint32_t asked = wish >= 0 ? static_cast<uint32_t>(wish) : job.threads;
   return asked != 0 ? asked : std::max(1U, std::thread::hardware_concurrency());
 }

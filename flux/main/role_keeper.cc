@@ -93,7 +93,7 @@ std::string RoleKeeper::listen_address(const Member& member) const {
 
 WorkerShare RoleKeeper::full_share() const {
   const uint32_t cores = std::max(1U, std::thread::hardware_concurrency() / options_.run.workers);
-  const bool set = job_.threads != 0 || job_.deterministic;
+  const bool set = job_.threads != 0;
   return {std::max({job_.push_in_flight, job_.pull_ahead, 1U}),
           set ? worker_threads(job_, -1) : cores};
 }

@@ -132,30 +132,23 @@ class EmbeddedRun {
     AgentOptions options;
     options.join.name = "worker-0";
     options.join.boot = 1;
-    options.join.lanes = threads_;
+    options.join.threads = threads_;
     options.silence_ns = kEmbeddedLease;
-    WorkerThreads worker(
-        options, &control_, &port, [] { return std::make_unique<ThreadExecutor>(); },
-        [this](const JoinReply& reply, const std::vector<WaitingExecutor*>& lanes) {
-          return set_up(reply, lanes);
-        });
+    WorkerThreads worker(options, &control_, &port, std::make_unique<ThreadExecutor>(),
+                         [this](const JoinReply& reply) { return set_up(reply); });
     const WorkerOutcome outcome = worker.run();
     // What it died of, it has told the coordinator, unless that was gone first.
     if (!outcome.status.is_ok() && !console_->ended()) master_->stop(outcome.status.message());
   }
 
-  Result<WorkerSetup> set_up(const JoinReply& reply, const std::vector<WaitingExecutor*>& lanes) {
+  Result<WorkerSetup> set_up(const JoinReply& reply) {
     FLUX_ASSIGN_OR_RETURN(const auto space, jobs_.find(reply.incarnation));
-    FLUX_ASSIGN_OR_RETURN(WorkerSetup setup,
-                          make_worker_setup(role_, reply, static_cast<uint32_t>(lanes.size())));
-    setup.lane.separate_dense = true;  // a call in this process costs nothing
-    for (size_t i = 0; i < lanes.size(); ++i) {
-      setup.lanes[i].executor = lanes[i];
-      // Whatever number the server has in this life of the job: it is the one here.
-      setup.lanes[i].reach = [space](ServerId, const std::string&) {
-        return std::shared_ptr<ServerPort>(space, space->server());
-      };
-    }
+    FLUX_ASSIGN_OR_RETURN(WorkerSetup setup, make_worker_setup(role_, reply, threads_));
+    setup.trainer.separate_dense = true;  // a call in this process costs nothing
+    // Whatever number the server has in this life of the job: it is the one here.
+    setup.reach = [space](ServerId, const std::string&) {
+      return std::shared_ptr<ServerPort>(space, space->server());
+    };
     return setup;
   }
 

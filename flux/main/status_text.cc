@@ -134,7 +134,7 @@ std::string status_text(const JobStatus& s) {
     add(fmt::format(
         "{:<12} {} pid {} · {} threads · {} examples/s · {} blocks · sent {}, got {} · "
         "seen {:.1f} s ago",
-        w.name, w.host, w.pid, w.lanes, with_commas(whole(w.examples_per_s)), w.blocks,
+        w.name, w.host, w.pid, w.threads, with_commas(whole(w.examples_per_s)), w.blocks,
         human_bytes(w.report.bytes_sent), human_bytes(w.report.bytes_received), w.seen_s_ago));
   bool waits = false;
   const auto add_wait = [&](const std::string& line) {

@@ -1,4 +1,4 @@
-// `flux worker`: one control loop with the agent, and a thread with its own loop for each lane.
+// `flux worker`: one control loop with the agent, and the trainer's thread with its own loop.
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -65,7 +65,7 @@ class Traffic {
   WorkerCost gone_;
 };
 
-// A lane's port to one server, and the channel it goes over.
+// The trainer's port to one server, and the channel it goes over.
 struct ReachedServer {
   ReachedServer(OpenedChannel to, const ModelShape& shape, const RemoteServerOptions& options,
                 std::shared_ptr<Traffic> counted)
@@ -120,11 +120,11 @@ class WorkerProcess {
     calls.plain.deadline_ns = kCallNs;  // the agent asks again until `silence_ns`
     calls.lease.deadline_ns = kLeaseCallNs;
     job_ = std::make_unique<RemoteJob>(channel_.channel.get(), &loop_, random_id(), calls);
-    WorkerThreads worker(
-        options, &loop_, job_.get(), [] { return std::make_unique<IoLoop>(); },
-        [this](const JoinReply& reply, const std::vector<WaitingExecutor*>& lanes) {
-          return set_up(reply, lanes);
-        });
+    threads_ = options.join.threads;
+    auto own_loop = std::make_unique<IoLoop>();
+    IoLoop* const loop = own_loop.get();
+    WorkerThreads worker(options, &loop_, job_.get(), std::move(own_loop),
+                         [this, loop](const JoinReply& reply) { return set_up(reply, loop); });
     watch_signal(&worker);
     const WorkerOutcome outcome = worker.run();
     log_->say(fmt::format("{} examples, {} batches{}", outcome.report.examples,
@@ -144,44 +144,38 @@ class WorkerProcess {
     options->join.host = host_name();
     options->join.pid = static_cast<uint32_t>(::getpid());
     Job none;
-    options->join.lanes = worker_threads(none, arguments_.job.threads);
+    options->join.threads = worker_threads(none, arguments_.job.threads);
     if (arguments_.job.job.empty()) return Status::ok();
     FLUX_ASSIGN_OR_RETURN(const JobSpec spec, read_spec(arguments_.job.job, arguments_.job.sets));
     FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(spec));
-    options->join.lanes = worker_threads(role.job, arguments_.job.threads);
+    options->join.threads = worker_threads(role.job, arguments_.job.threads);
     options->join.model = describe_model(role);
     return Status::ok();
   }
 
-  Result<WorkerSetup> set_up(const JoinReply& reply, const std::vector<WaitingExecutor*>& lanes) {
-    log_->say(fmt::format("joined as worker {}: {} threads, {} servers", reply.worker, lanes.size(),
+  Result<WorkerSetup> set_up(const JoinReply& reply, IoLoop* loop) {
+    log_->say(fmt::format("joined as worker {}: {} threads, {} servers", reply.worker, threads_,
                           reply.map.servers.size()));
     FLUX_ASSIGN_OR_RETURN(const RoleJob role, open_role_job(reply.job));
-    FLUX_ASSIGN_OR_RETURN(WorkerSetup setup,
-                          make_worker_setup(role, reply, static_cast<uint32_t>(lanes.size())));
+    FLUX_ASSIGN_OR_RETURN(WorkerSetup setup, make_worker_setup(role, reply, threads_));
     RemoteServerOptions wire;
     FLUX_ASSIGN_OR_RETURN(wire.value, wire_value(role.job.wire));
-    for (uint32_t i = 0; i < lanes.size(); ++i) {
-      auto* loop = static_cast<IoLoop*>(lanes[i]);  // made so in run()
-      setup.lanes[i].executor = loop;
-      setup.lanes[i].reach = reach(loop, i, role.layout.shape, wire);
-    }
+    setup.reach = reach(loop, role.layout.shape, wire);
     if (!caller_.chaos.empty()) be_impatient(&setup);
     if (arguments_.in_flight > 0) hold_less(&setup, arguments_.in_flight);
-    setup.lane.client.session.stale_patience_ns = kStalePatience;
+    setup.trainer.client.session.stale_patience_ns = kStalePatience;
     if (!arguments_.die_on.empty()) {
-      FLUX_ASSIGN_OR_RETURN(setup.lane.on_begin, die_on(arguments_.die_on));
+      FLUX_ASSIGN_OR_RETURN(setup.trainer.on_begin, die_on(arguments_.die_on));
     }
     setup.cost = [this] { return cost(); };
     return setup;
   }
 
-  // Runs on the lane's thread.
-  ReachServer reach(IoLoop* loop, uint32_t lane, ModelShape shape, RemoteServerOptions wire) {
-    return [this, loop, lane, shape = std::move(shape), wire](
+  // Runs on the trainer's thread.
+  ReachServer reach(IoLoop* loop, ModelShape shape, RemoteServerOptions wire) {
+    return [this, loop, shape = std::move(shape), wire](
                ServerId server, const std::string& address) -> std::shared_ptr<ServerPort> {
-      auto opened =
-          open_channel(loop, address, caller_, (static_cast<uint64_t>(lane) << 32) + server + 1);
+      auto opened = open_channel(loop, address, caller_, uint64_t{server} + 1);
       if (!opened.is_ok()) {
         log_->say(fmt::format("cannot reach server {} at {}: {}", server, address,
                               opened.status().message()));
@@ -195,16 +189,17 @@ class WorkerProcess {
 
   // With faults on purpose, waiting as for a real network would only make tests slow.
   static void be_impatient(WorkerSetup* setup) {
-    setup->lane.client.session.answer_timeout_ns = kImpatientNs;
-    setup->lane.client.session.timeout_max_ns = 4 * kImpatientNs;
+    setup->trainer.client.session.answer_timeout_ns = kImpatientNs;
+    setup->trainer.client.session.timeout_max_ns = 4 * kImpatientNs;
   }
 
   // After it ran out of memory.
   static void hold_less(WorkerSetup* setup, uint32_t most) {
-    LaneOptions& lane = setup->lane;
-    lane.pull_ahead = std::min(lane.pull_ahead, most);
-    lane.client.session.pushes_max = std::min(lane.client.session.pushes_max, most);
-    lane.client.session.bytes_max = std::min(lane.client.session.bytes_max, kLessBytes);
+    TrainerOptions& trainer = setup->trainer;
+    trainer.prepare_ahead = most;
+    trainer.pull_ahead = std::min(trainer.pull_ahead, most);
+    trainer.client.session.pushes_max = std::min(trainer.client.session.pushes_max, most);
+    trainer.client.session.bytes_max = std::min(trainer.client.session.bytes_max, kLessBytes);
   }
 
   WorkerCost cost() const {
@@ -229,6 +224,7 @@ class WorkerProcess {
   IoLoop loop_;
   OpenedChannel channel_;
   std::unique_ptr<RemoteJob> job_;
+  uint32_t threads_ = 1;
   const std::shared_ptr<Traffic> traffic_ = std::make_shared<Traffic>();
 };
 

@@ -1,7 +1,8 @@
 // What a worker builds from the job that its coordinator sent, wherever its servers are.
 //
-// The caller adds to each lane its executor and its ports to the servers; in one process and over
-// a network everything else is the same. Pure but for the CPU's features. Failure: kInvalid.
+// The caller adds the ports to the servers; in one process and over a network everything else is
+// the same. Starts the threads of the team; pure else, but for the CPU's features. Failure:
+// kInvalid.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ namespace flux {
 
 // "fp32", "fp16" or "bf16" of a job file.
 Result<WireValue> wire_value(const std::string& name);
-// Lanes with their nets; executors, servers and cost are left to the caller.
-Result<WorkerSetup> make_worker_setup(const RoleJob& role, const JoinReply& reply, uint32_t lanes);
+// All but the executor, the ways to servers, and the cost.
+Result<WorkerSetup> make_worker_setup(const RoleJob& role, const JoinReply& reply,
+                                      uint32_t threads);
 
 }  // namespace flux

@@ -229,6 +229,8 @@ class CpuNet : public Net {
         seconds(member, item.node, back ? &NodeTime::backward_s : &NodeTime::forward_s));
     if (item.work == Work::kForward) kernel.forward(step);
     if (item.work == Work::kBackward) kernel.backward(step);
+    // Alone, it adds up what it has just written before it leaves the caches.
+    if (item.work == Work::kBackward && team_->members() == 1) sum_node(item.node, step);
     if (item.work == Work::kLookForward) kernel.look_forward(step);
     if (item.work == Work::kLookBackward) kernel.look_backward(step);
   }
@@ -256,11 +258,16 @@ class CpuNet : public Net {
     });
   }
 
+  void sum_node(size_t node, Step& step) {
+    for (uint32_t part = 0; part < kernels_[0][node]->sum_parts(step.batch); ++part)
+      kernels_[0][node]->sum(step, part);
+  }
+
   // Gradients of parameters, and of the rows of tables.
   void finish_gradients(const Step& whole) {
     parts_.clear();
     const size_t nodes = graph_->nodes().size();
-    for (size_t i = nodes; i-- > 0;)
+    for (size_t i = team_->members() > 1 ? nodes : 0; i-- > 0;)
       for (uint32_t part = 0, n = kernels_[0][i]->sum_parts(whole.batch); part < n; ++part)
         parts_.push_back({i, part});
     for (size_t t = 0; t < readers_.size(); ++t)

@@ -185,6 +185,8 @@ void collect_rows_plain(const GatherShape& shape, const TableInput& in, uint32_t
 void collect_rows(const GatherShape& shape, const TableInput& in, uint32_t batch,
                   uint32_t first_row, uint32_t end_row, const Tensor& out_gradient,
                   float* gradient) {
+  if (in.row_begin == nullptr && first_row == in.first_row && end_row == in.row_count)
+    return scatter_add_rows(shape, in, batch, out_gradient, gradient);
   if (in.row_begin == nullptr || !has_kernels(out_gradient.type))
     return collect_rows_plain(shape, in, batch, first_row, end_row, out_gradient, gradient);
   const RowCollection rows{in.row_begin, in.occurrences,    first_row,

@@ -70,10 +70,15 @@ void Server::pull(const PullRequest& request, std::function<void(const PullReply
   reply.status = check_pull(request);
   if (reply.status.is_ok() && closed_)
     reply.status = error(Code::kUnavailable, "this job is closed here");
-  for (size_t i = 0; reply.status.is_ok() && i < request.shards.size(); ++i) {
-    prefetch_ahead(request.keys, request.shards, i, request.phase);
-    reply.status = pull_one(request, request.shards[i], now);
-  }
+  if (!reply.status.is_ok()) return done(reply);
+  std::mutex mutex;
+  for_shards(request.team, {request.keys, request.shards, request.phase}, [&](size_t i) {
+    Status status = pull_one(request, request.shards[i], now);
+    if (status.is_ok()) [[likely]]
+      return;
+    const std::lock_guard lock(mutex);
+    if (reply.status.is_ok()) reply.status = std::move(status);
+  });
   done(reply);
 }
 

@@ -49,13 +49,15 @@ void Server::forward_last(ShardSlot* slot, uint64_t bytes, Outbox* outbox) {
                 replica.stream_hash(), bytes);
 }
 
-ShardAnswer Server::push_one(const PushRequest& request, size_t i, TimeNs now, Outbox* outbox) {
+std::optional<ShardAnswer> Server::push_one(const PushRequest& request, size_t i, TimeNs now,
+                                            Outbox* outbox) {
   const ShardId id = request.shards[i];
-  if (const auto refused = refuse(request, id)) return {id, *refused, 0, {}};
+  if (const auto refused = refuse(request, id)) return ShardAnswer{id, *refused, 0, {}};
   ShardSlot& slot = *slots_[id];
   const uint64_t hash = payload_hash(request, id);
   const std::lock_guard lock(slot.mutex);
-  if (slot.replica.role() == ReplicaRole::kNone) return {id, Answer::kNotServing, 0, {}};
+  if (outbox == nullptr && (slot.backup.peer || slot.learner.peer)) return std::nullopt;
+  if (slot.replica.role() == ReplicaRole::kNone) return ShardAnswer{id, Answer::kNotServing, 0, {}};
   ShardAnswer answer = slot.replica.judge(request.claim, request.epochs[i]);
   const bool has_it = answer.answer == Answer::kApplied || answer.answer == Answer::kDuplicate;
   if (has_it && !is_serving(slot, now)) {
@@ -95,15 +97,21 @@ void Server::push(const PushRequest& request, std::function<void(const PushReply
   const TimeNs now = replicator_.now_ns();
   Outbox outbox(&replicator_);
   PushReply reply;
-  reply.answers.reserve(request.shards.size());
-  for (size_t i = 0; i < request.shards.size(); ++i) {
-    if (full) {
-      reply.answers.push_back({request.shards[i], Answer::kNotServing, 0, {}});
-      continue;
-    }
-    prefetch_ahead(request.keys, request.shards, i, phase_of(request));
-    reply.answers.push_back(push_one(request, i, now, &outbox));
-  }
+  reply.answers.resize(request.shards.size());
+  const Asked asked{request.keys, request.shards, phase_of(request)};
+  // Forwards of one request go out together, so shards with followers are left to this thread.
+  const bool alone = request.team == nullptr || request.team->members() == 1;
+  std::vector<uint8_t> left(alone ? 0 : request.shards.size());
+  for_shards(request.team, asked, [&](size_t i) {
+    reply.answers[i] = {request.shards[i], Answer::kNotServing, 0, {}};
+    if (full) return;
+    if (auto answer = push_one(request, i, now, alone ? &outbox : nullptr))
+      reply.answers[i] = std::move(*answer);
+    else
+      left[i] = 1;
+  });
+  for (size_t i = 0; i < left.size(); ++i)
+    if (left[i] != 0) reply.answers[i] = *push_one(request, i, now, &outbox);
   ReplicateRequest forward;
   if (outbox.has_forwards()) {
     forward.push = with_memory(request);

@@ -242,9 +242,21 @@ class Server final : public ServerPort,
                       uint32_t phase) const;
   Status pull_one(const PullRequest& request, ShardId id, TimeNs now) const;
 
+  // share.cc: calls one(i) for each of the shards that are asked for; by the team if there is one,
+  // then the order is not theirs.
+  struct Asked {
+    const ShardedKeys& keys;
+    std::span<const ShardId> shards;
+    uint32_t phase;
+  };
+  void for_shards(Team* team, const Asked& asked, const std::function<void(size_t i)>& one) const;
+  std::vector<uint32_t> cut_shards(const Asked& asked, uint32_t members) const;
+
   // push.cc
   std::optional<Answer> refuse(const PushRequest& request, ShardId id) const;
-  ShardAnswer push_one(const PushRequest& request, size_t i, TimeNs now, Outbox* outbox);
+  // Without an outbox: nothing, and no answer, if the shard has followers.
+  std::optional<ShardAnswer> push_one(const PushRequest& request, size_t i, TimeNs now,
+                                      Outbox* outbox);
   // Changes the rows; the slot's lock is held.
   void apply_rows(ShardSlot* slot, const PushRequest& request, ShardId id) const;
   uint64_t served_by(const PushRequest& request, ShardId id) const;

@@ -47,11 +47,9 @@ NetFaults draw_net(Random* random) {
 ClusterPlan draw_cluster_plan(Random* random) {
   ClusterPlan plan;
   plan.servers = between(random, 1, 4);
-  plan.lanes.resize(between(random, 1, 4));
-  for (uint32_t& lanes : plan.lanes) lanes = between(random, 1, 2);
+  plan.workers = between(random, 1, 5);
   plan.shards = between(random, 2, 8);
-  const char* modes[] = {"async", "half_async", "sync"};
-  plan.mode = modes[random->below(3)];
+  plan.mode = random->chance(0.6) ? "async" : "sync";
   plan.schedule.passes = between(random, 1, 2);
   plan.schedule.epochs = static_cast<uint16_t>(between(random, 1, 2));
   for (uint32_t p = 0; p < plan.schedule.passes; ++p) plan.passes.push_back(draw_pass(random, p));
@@ -93,20 +91,19 @@ ClusterPlan draw_cluster_plan(Random* random) {
 }
 
 std::string to_string(const ClusterPlan& plan) {
-  std::string lanes, passes;
-  for (const uint32_t n : plan.lanes) lanes += (lanes.empty() ? "" : "+") + std::to_string(n);
+  std::string passes;
   for (const SimPass& p : plan.passes)
     passes += fmt::format("{}{} examples in {} blocks, batch {}, {} not finite, {} deadly",
                           passes.empty() ? "" : "; ", sim_geometry(p).records(), p.blocks,
                           p.batch_size, p.flaws.not_finite.size(), p.flaws.deadly.size());
   return fmt::format(
-      "{} server(s), {} replica(s), workers of {} lanes, {} shards, {}, {} pass(es) x {} phase(s) "
+      "{} server(s), {} replica(s), {} worker(s), {} shards, {}, {} pass(es) x {} phase(s) "
       "x {} epoch(s) "
       "({}), "
       "checkpoint "
       "every {:.1f} s; lost {:.2f} doubled {:.2f} breaks {:.3f} delay {} ms; disk fails {:.3f} "
       "dies {:.3f} unread {:.3f} bent {:.3f}; faults until {} s{}{}",
-      plan.servers, plan.replicas, lanes, plan.shards, plan.mode, plan.schedule.passes,
+      plan.servers, plan.replicas, plan.workers, plan.shards, plan.mode, plan.schedule.passes,
       plan.schedule.phases, plan.schedule.epochs, passes, plan.checkpoint_every_s, plan.net.lost,
       plan.net.doubled, plan.net.breaks, plan.net.delay_max / kMillisecond, plan.disk.fails,
       plan.disk.dies, plan.disk.unread, plan.disk.bent, plan.faults_end / kSecond,

@@ -18,7 +18,7 @@ namespace flux {
 
 struct ClusterPlan {
   uint32_t servers = 1;
-  std::vector<uint32_t> lanes;  // by worker
+  uint32_t workers = 1;
   uint32_t replicas = 1;
   uint32_t shards = 2;  // sparse
   std::string mode = "async";

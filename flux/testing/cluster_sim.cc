@@ -92,7 +92,7 @@ class Cluster {
     ++starts_;
     start_coordinator();
     for (uint32_t i = 0; i < context_.plan.servers; ++i) start_server(i);
-    for (uint32_t i = 0; i < context_.plan.lanes.size(); ++i)
+    for (uint32_t i = 0; i < context_.plan.workers; ++i)
       later(context_.world.draw(0, kSecond), [this, i] { start_worker(i); });
   }
   // The coordinator alone; the others go on.

@@ -1,4 +1,4 @@
-// ClusterSim: a whole cluster in one process from one seed: coordinator, servers, workers, lanes
+// ClusterSim: a whole cluster in one process from one seed: coordinator, servers, workers
 // and push sessions of production, over a simulated network, clock and disk.
 //
 // The seed draws the cluster, the job and the faults: messages lost, doubled, delayed; connections

@@ -102,12 +102,12 @@ class JobMasterTest : public testing::Test, public JobEvents {
     *server->clock.alive = false;
     master_->server_gone(name, server->boot, "its connection is closed");
   }
-  WorkerId join(const std::string& name, uint64_t boot = 1, uint32_t lanes = 1) {
+  WorkerId join(const std::string& name, uint64_t boot = 1, uint32_t threads = 1) {
     Result<JoinReply> reply = invalid("no answer");
     JoinRequest request;
     request.name = name;
     request.boot = boot;
-    request.lanes = lanes;
+    request.threads = threads;
     master_->join(request, [&](Result<JoinReply> r) { reply = std::move(r); });
     EXPECT_TRUE(reply.is_ok()) << reply.status().message();
     return reply.is_ok() ? reply.value().worker : 0;

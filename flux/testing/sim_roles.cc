@@ -242,7 +242,7 @@ JobMasterOptions CoordinatorProcess::make_options() const {
   JobMasterOptions options;
   options.servers = context_->plan.servers;
   options.election = blind_.get();
-  options.workers_wanted = static_cast<uint32_t>(context_->plan.lanes.size());
+  options.workers_wanted = static_cast<uint32_t>(context_->plan.workers);
   options.incarnation = incarnation_;
   options.member_lease_ns = 3 * kSecond;
   options.call_timeout_ns = 30 * kSecond;
@@ -451,7 +451,6 @@ WorkerProcess::WorkerProcess(ClusterContext* context, uint32_t index)
   AgentOptions options;
   options.join.name = name();
   options.join.boot = node_->boot();
-  options.join.lanes = context_->plan.lanes[index];
   options.join.host = "sim";
   options.silence_ns = kSilence;
   options.drain_ns = 5 * kSecond;
@@ -473,32 +472,29 @@ Result<WorkerSetup> WorkerProcess::set_up(const JoinReply& joined) {
   WorkerSetup setup;
   setup.mode = plan.mode;
   setup.deterministic = plan.deterministic;
-  setup.lane.batch_max = 4;
-  setup.lane.pull_ahead = static_cast<uint32_t>(context_->world.random().below(3));
-  setup.lane.metrics = false;
-  setup.lane.answer_deadline_ns = 30 * kSecond;
-  setup.lane.client.incarnation = joined.incarnation;
-  setup.lane.client.shape = shape;
-  setup.lane.client.session.answer_timeout_ns = 300 * kMillisecond;
-  setup.lane.client.session.timeout_max_ns = 2 * kSecond;
-  setup.lane.client.session.pushes_max =
+  setup.trainer.batch_max = 4;
+  setup.trainer.pull_ahead = static_cast<uint32_t>(context_->world.random().below(3));
+  setup.trainer.metrics = false;
+  setup.trainer.answer_deadline_ns = 30 * kSecond;
+  setup.trainer.client.incarnation = joined.incarnation;
+  setup.trainer.client.shape = shape;
+  setup.trainer.client.session.answer_timeout_ns = 300 * kMillisecond;
+  setup.trainer.client.session.timeout_max_ns = 2 * kSecond;
+  setup.trainer.client.session.pushes_max =
       1 + static_cast<uint32_t>(context_->world.random().below(4));
-  setup.lane.client.pull_deadline_ns = 20 * kSecond;
-  for (uint32_t lane = 0; lane < plan.lanes[index_]; ++lane) {
-    LaneSetup one;
-    one.executor = node_.get();
-    for (uint32_t phase = 0; phase < plan.schedule.phases; ++phase) {
-      FLUX_ASSIGN_OR_RETURN(auto net, Net::compile(context_->graph, {Precision::kFp32, 4, false}));
-      one.nets.push_back(std::move(net));
-    }
-    one.reach = [this, shape, answers](ServerId, const std::string& address) {
-      const auto held = std::make_shared<HeldServer>(
-          context_->net.connect(node_.get(), address, PeerRole::kWorker), shape);
-      const std::shared_ptr<ServerPort> port(held, &held->server);
-      return std::make_shared<BentPort>(port, context_->bug, node_.get(), answers);
-    };
-    setup.lanes.push_back(std::move(one));
+  setup.trainer.client.pull_deadline_ns = 20 * kSecond;
+  setup.executor = node_.get();
+  setup.team = std::make_shared<Team>(1);
+  for (uint32_t phase = 0; phase < plan.schedule.phases; ++phase) {
+    FLUX_ASSIGN_OR_RETURN(auto net, Net::compile(context_->graph, {Precision::kFp32, 4, false}));
+    setup.nets.push_back(std::move(net));
   }
+  setup.reach = [this, shape, answers](ServerId, const std::string& address) {
+    const auto held = std::make_shared<HeldServer>(
+        context_->net.connect(node_.get(), address, PeerRole::kWorker), shape);
+    const std::shared_ptr<ServerPort> port(held, &held->server);
+    return std::make_shared<BentPort>(port, context_->bug, node_.get(), answers);
+  };
   setup.open_dataset = [this](const Geometry& geometry) { return open_data(geometry); };
   return setup;
 }

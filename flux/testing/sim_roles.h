@@ -1,6 +1,6 @@
 // The processes of a simulated cluster: production roles on a SimNode each, over the simulated
 // network and disk. CoordinatorProcess holds a JobMaster, ServerProcess a server with its jobs,
-// WorkerProcess a WorkerAgent with its lanes; stubs and services between them are those of a real
+// WorkerProcess a WorkerAgent with its trainer; stubs and services between them are those of a real
 // cluster.
 //
 // A process is killed by kill(): nothing of it runs any more, and it may be destroyed at once, but
@@ -174,7 +174,7 @@ class WorkerProcess final : public SimProcess {
   uint32_t index_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<RemoteJob> job_;
-  TaskLaneDriver driver_;
+  TaskTrainerDriver driver_;
   std::unique_ptr<WorkerAgent> agent_;
 };
 

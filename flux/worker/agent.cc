@@ -13,7 +13,7 @@ constexpr size_t kMetricsBytesMax = 8U << 20;  // of a report; beyond it they ar
 }  // namespace
 
 WorkerAgent::WorkerAgent(AgentOptions options, Executor* executor, JobPort* job, Offload* offload,
-                         LaneDriver* driver, SetUpWorker set_up)
+                         TrainerDriver* driver, SetUpWorker set_up)
     : options_(std::move(options)),
       executor_(executor),
       job_(job),
@@ -46,7 +46,8 @@ void WorkerAgent::join() {
   job_->join(options_.join, guard([this](const Result<JoinReply>& reply) {
                if (phase_ != Phase::kJoining) return;
                if (reply.is_ok()) heard();
-               if (reply.is_ok() && reply.value().waits.empty()) return set_up_lanes(reply.value());
+               if (reply.is_ok() && reply.value().waits.empty())
+                 return set_up_trainer(reply.value());
                if (!reply.is_ok() && reply.status().code() != Code::kUnavailable)
                  return fail(reply.status());
                if (!reply.is_ok()) not_joined_ = reply.status();
@@ -56,7 +57,7 @@ void WorkerAgent::join() {
              }));
 }
 
-// The coordinator does not know us. The lanes go on with what they have; nothing is asked or told
+// The coordinator does not know us. The trainer goes on with what it has; nothing is asked or told
 // under a number that may be somebody else's now.
 void WorkerAgent::rejoin() {
   if (rejoining_ || (phase_ != Phase::kTraining && phase_ != Phase::kEnding)) return;
@@ -88,64 +89,47 @@ void WorkerAgent::rejoined(const Result<JoinReply>& reply) {
   joined_.worker = reply.value().worker;
   joined_.report_every_ms = reply.value().report_every_ms;
   take_map(reply.value().map);
-  for (uint32_t q = 0; q < slots_.size(); ++q) {
-    slots_[q].request.worker = joined_.worker;
-    if (slots_[q].open && phase_ == Phase::kTraining) send_lease(q, true);
-  }
+  lease_.request.worker = joined_.worker;
+  if (lease_.open && phase_ == Phase::kTraining) send_lease(true);
   pump();
 }
 
-void WorkerAgent::set_up_lanes(const JoinReply& reply) {
+void WorkerAgent::set_up_trainer(const JoinReply& reply) {
   joined_ = reply;
   Result<WorkerSetup> setup = set_up_(reply);
-  const Status status = setup.is_ok() ? build_lanes(std::move(setup).value()) : setup.status();
+  const Status status = setup.is_ok() ? build_trainer(std::move(setup).value()) : setup.status();
   phase_ = Phase::kTraining;  // a member: it has to leave from now on
   if (!status.is_ok()) return fail(status);
-  lanes_left_ = lanes_.size();
-  for (const auto& lane : lanes_)
-    driver_->start(lane, [weak = std::weak_ptr<int>(alive_), executor = executor_, this] {
-      executor->post(0, [weak, this] {
-        if (weak.lock()) lane_finished();
-      });
+  trains_ = true;
+  driver_->start(trainer_, [weak = std::weak_ptr<int>(alive_), executor = executor_, this] {
+    executor->post(0, [weak, this] {
+      if (weak.lock()) trainer_finished();
     });
+  });
   tick();
   pump();
 }
 
-Status WorkerAgent::build_lanes(WorkerSetup setup) {
-  const auto count = static_cast<uint32_t>(setup.lanes.size());
-  if (count == 0) return invalid("a worker needs at least one lane");
+Status WorkerAgent::build_trainer(WorkerSetup setup) {
+  constexpr uint32_t kBatchesEach = 4;  // open ahead, for each thread
   open_dataset_ = std::move(setup.open_dataset);
   cost_ = std::move(setup.cost);
-  setup.lane.client.incarnation = joined_.incarnation;
-  ModeOptions mode;
-  mode.lanes = count;
-  mode.client = with_model(setup.lane.client, graphs_of(setup.lanes[0].nets));
+  team_ = std::move(setup.team);
+  setup.trainer.client.incarnation = joined_.incarnation;
+  FLUX_ASSIGN_OR_RETURN(mode_, make_mode(setup.mode));
   BlockStoreOptions store;
-  store.lanes = count;
-  store.only_when_idle = setup.deterministic;
+  store.ahead = kBatchesEach * team_->members();
+  store.only_when_idle = setup.deterministic || mode_->in_rounds();
   store.lr_schedule = setup.lr_schedule;
-  // Whether lanes have their own queues is the mode's to say, and the mode wants the store.
-  FLUX_ASSIGN_OR_RETURN(const auto probe, make_mode(setup.mode, mode));
-  store.by_lane = probe->lanes_lease();
   store_ = std::make_unique<BlockStore>(store);
-  mode.source = store_.get();
-  FLUX_ASSIGN_OR_RETURN(mode_, make_mode(setup.mode, mode));
-  slots_.resize(store_->queues());
-  for (uint32_t i = 0; i < count; ++i) {
-    LaneSetup& one = setup.lanes[i];
-    LaneOptions options = setup.lane;
-    options.index = i;
-    auto lane = std::make_shared<Lane>(options, one.executor, std::move(one.nets), joined_.map,
-                                       std::move(one.reach), route_fetcher(one.executor),
-                                       store_.get(), mode_.get());
-    store_->set_wake(i, [executor = one.executor, weak = std::weak_ptr<Lane>(lane)] {
-      executor->post(0, [weak] {
-        if (const auto woken = weak.lock()) woken->notify();
-      });
+  trainer_ = std::make_shared<Trainer>(std::move(setup.trainer), setup.executor, team_.get(),
+                                       std::move(setup.nets), joined_.map, std::move(setup.reach),
+                                       route_fetcher(setup.executor), store_.get(), mode_.get());
+  store_->set_wake([executor = setup.executor, weak = std::weak_ptr<Trainer>(trainer_)] {
+    executor->post(0, [weak] {
+      if (const auto woken = weak.lock()) woken->notify();
     });
-    lanes_.push_back(std::move(lane));
-  }
+  });
   store_->set_changed([executor = executor_, weak = std::weak_ptr<int>(alive_), this] {
     executor->post(0, [weak, this] {
       if (weak.lock()) store_changed();
@@ -154,14 +138,14 @@ Status WorkerAgent::build_lanes(WorkerSetup setup) {
   return Status::ok();
 }
 
-// Called on a lane's thread; asks the coordinator here and answers there.
-FetchRoute WorkerAgent::route_fetcher(Executor* lane_executor) {
-  return [weak = std::weak_ptr<int>(alive_), control = executor_, lane_executor,
+// Called on the trainer's thread; asks the coordinator here and answers there.
+FetchRoute WorkerAgent::route_fetcher(Executor* trainer_executor) {
+  return [weak = std::weak_ptr<int>(alive_), control = executor_, trainer_executor,
           this](const std::function<void(Result<ClusterMap>)>& done) {
-    control->post(0, [weak, lane_executor, done, this] {
+    control->post(0, [weak, trainer_executor, done, this] {
       if (!weak.lock()) return;
-      map_waiting_.push_back([lane_executor, done](const Result<ClusterMap>& map) {
-        lane_executor->post(0, [done, map] { done(map); });
+      map_waiting_.push_back([trainer_executor, done](const Result<ClusterMap>& map) {
+        trainer_executor->post(0, [done, map] { done(map); });
       });
       fetch_map();
     });
@@ -188,10 +172,10 @@ void WorkerAgent::take_map(const ClusterMap& map) {
                     map.route.epoch == joined_.map.route.epoch;
   if (same) return;
   joined_.map = map;
-  for (const auto& lane : lanes_)
-    lane->executor()->post(0, [weak = std::weak_ptr<Lane>(lane), map] {
-      if (const auto here = weak.lock(); here && !here->finished()) here->set_map(map);
-    });
+  if (!trainer_) return;
+  trainer_->executor()->post(0, [weak = std::weak_ptr<Trainer>(trainer_), map] {
+    if (const auto here = weak.lock(); here && !here->finished()) here->set_map(map);
+  });
 }
 
 void WorkerAgent::tick() {
@@ -200,26 +184,17 @@ void WorkerAgent::tick() {
   measure_rate();
   send_report();
   look_at_servers();
-  repeat_leases();
+  repeat_lease();
   executor_->post(TimeNs{std::max(joined_.report_every_ms, 1U)} * kMillisecond,
                   guard([this] { tick(); }));
 }
 
-// What lanes know of servers, for the next report.
+// What the trainer knows of servers, for the next report.
 void WorkerAgent::look_at_servers() {
-  for (const auto& lane : lanes_)
-    lane->executor()->post(0, [weak = std::weak_ptr<Lane>(lane)] {
-      if (const auto here = weak.lock()) here->look_at_servers();
-    });
-}
-
-std::vector<ServerId> WorkerAgent::suspects() const {
-  std::set<ServerId> all;
-  for (const auto& lane : lanes_)
-    for (const ServerId server : lane->suspects(executor_->now_ns())) all.insert(server);
-  std::vector<ServerId> some(all.begin(), all.end());
-  if (some.size() > kSuspectsMax) some.resize(kSuspectsMax);
-  return some;
+  if (!trainer_) return;
+  trainer_->executor()->post(0, [weak = std::weak_ptr<Trainer>(trainer_)] {
+    if (const auto here = weak.lock()) here->look_at_servers();
+  });
 }
 
 void WorkerAgent::send_report() {
@@ -229,7 +204,8 @@ void WorkerAgent::send_report() {
   if (tells) metrics_told_ns_ = executor_->now_ns();
   WorkerReport now = report(tells);
   now.ahead = blocks_ahead();
-  now.suspects = suspects();
+  if (trainer_) now.suspects = trainer_->reports().suspects(executor_->now_ns());
+  if (now.suspects.size() > kSuspectsMax) now.suspects.resize(kSuspectsMax);
   disclaimed_ = {now.ahead.begin(), now.ahead.end()};
   job_->report(joined_.worker, std::move(now),
                guard([this, worker = joined_.worker](const Result<ReportAnswer>& result) {
@@ -264,22 +240,21 @@ void WorkerAgent::fail(Status status) {
   phase_ = Phase::kEnding;
   if (store_) store_->stop();
   // kStale: taken for dead. Others may train our blocks already; nothing of ours is wanted.
-  // sync: steps that the failed lane was a member of are not poured before this worker has left.
-  if (status_.code() == Code::kStale || (mode_ && mode_->lanes_lease())) return abort_lanes();
-  if (lanes_left_ == 0) return leave();
-  if (first) executor_->post(options_.drain_ns, guard([this] { abort_lanes(); }));
+  // sync: steps that this worker was a member of are not poured before it has left.
+  if (status_.code() == Code::kStale || (mode_ && mode_->in_rounds())) return abort_trainer();
+  if (!trains_) return leave();
+  if (first) executor_->post(options_.drain_ns, guard([this] { abort_trainer(); }));
 }
 
-void WorkerAgent::abort_lanes() {
+void WorkerAgent::abort_trainer() {
   if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
-  if (lanes_left_ == 0) return leave();
-  for (const auto& lane : lanes_)
-    lane->executor()->post(0, [weak = std::weak_ptr<Lane>(lane)] {
-      const auto here = weak.lock();
-      if (!here) return;
-      here->abort(Status::ok());
-      here->notify();
-    });
+  if (!trains_) return leave();
+  trainer_->executor()->post(0, [weak = std::weak_ptr<Trainer>(trainer_)] {
+    const auto here = weak.lock();
+    if (!here) return;
+    here->abort(Status::ok());
+    here->notify();
+  });
 }
 
 void WorkerAgent::stop(const std::string& why) {
@@ -288,11 +263,11 @@ void WorkerAgent::stop(const std::string& why) {
   end(why);
   if (phase_ == Phase::kJoining) return over();
   // A member of a round ends it: others wait for its steps. Elsewhere what is not begun is dropped.
-  if (mode_->lanes_lease())
-    for (uint32_t q = 0; q < store_->queues(); ++q) store_->end(q);
+  if (mode_->in_rounds())
+    store_->end();
   else
     store_->stop();
-  executor_->post(options_.drain_ns, guard([this] { abort_lanes(); }));
+  executor_->post(options_.drain_ns, guard([this] { abort_trainer(); }));
 }
 
 void WorkerAgent::end(const std::string& reason) {
@@ -300,11 +275,11 @@ void WorkerAgent::end(const std::string& reason) {
   if (phase_ == Phase::kTraining) phase_ = Phase::kEnding;
 }
 
-void WorkerAgent::lane_finished() {
-  --lanes_left_;
+void WorkerAgent::trainer_finished() {
+  trains_ = false;
   const Status failure = store_->failure();
   if (!failure.is_ok()) fail(failure);
-  if (lanes_left_ == 0) leave();
+  leave();
 }
 
 void WorkerAgent::leave() {
@@ -319,11 +294,10 @@ void WorkerAgent::say_goodbye(TimeNs backoff) {
   last.worker = joined_.worker;
   FinishedBatches told;
   if (store_) told = store_->take_finished();
-  for (const Slot& slot : slots_) {
-    if (!slot.open) continue;
-    FinishedBatches{slot.request.applied, slot.request.evaluated, slot.request.refused}.add_to(
-        &last);
-    slot.extra.add_to(&last);
+  if (lease_.open) {
+    FinishedBatches{lease_.request.applied, lease_.request.evaluated, lease_.request.refused}
+        .add_to(&last);
+    lease_.extra.add_to(&last);
   }
   told.add_to(&last);
   job_->leave(
@@ -352,9 +326,7 @@ void WorkerAgent::over() {
 }
 
 Progress WorkerAgent::progress() const {
-  Progress sum;
-  for (const auto& lane : lanes_) lane->add_progress(&sum);
-  return sum;
+  return trainer_ ? trainer_->progress() : Progress();
 }
 
 WorkerReport WorkerAgent::report(bool with_metrics) const {
@@ -372,10 +344,8 @@ WorkerReport WorkerAgent::report(bool with_metrics) const {
   out.duplicates = sum.duplicates;
   out.push_times = sum.push_times;
   out.stage_ns.assign(sum.stage_ns.begin(), sum.stage_ns.end());
-  for (const auto& lane : lanes_) {
-    out.resends += lane->resends();
-    if (out.waits.empty()) out.waits = lane->wait_text(executor_->now_ns());
-  }
+  out.resends = sum.resends;
+  if (trainer_) out.waits = trainer_->reports().text(executor_->now_ns());
   if (cost_) {
     const WorkerCost cost = cost_();
     out.bytes_sent = cost.bytes_sent;

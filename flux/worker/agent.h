@@ -1,17 +1,18 @@
 // WorkerAgent: the control side of one worker: joins a job, leases and opens blocks, reports,
 // acknowledges, obeys stop, leaves. The stateless role: whatever it loses can be trained again.
 //
-//   join -> set up lanes -> lease / open / report ... -> lanes drain -> leave -> over
+//   join -> set up the trainer -> lease / open / report ... -> it drains -> leave -> over
 //
-// Lanes run elsewhere (lane_driver.h) and meet the agent only in the BlockStore and through
-// executors. A lost answer of the coordinator is asked for again under the same number; what lanes
-// finished is told again until it is certain. While the coordinator is silent the lanes train what
-// is leased, a few seconds of work; after `silence_ns` the worker ends with that reason.
-// A coordinator that does not know this worker (kStale: it was started anew, or took the worker for
-// dead) is joined again with the incarnation and the blocks in hand, while the lanes go on. Only if
-// that is refused with kStale, another life of the job has begun, and the worker ends.
-// Threads: every method on the control executor's thread. Slow work (opening data) goes through
-// the Offload. Failure: finished() with a Status that says what happened, where, and what to do.
+// The trainer runs elsewhere (trainer_driver.h) and meets the agent only in the BlockStore and
+// through executors. A lost answer of the coordinator is asked for again under the same number;
+// what was finished is told again until it is certain. While the coordinator is silent the trainer
+// works on what is leased, a few seconds of work; after `silence_ns` the worker ends with that
+// reason. A coordinator that does not know this worker (kStale: it was started anew, or took the
+// worker for dead) is joined again with the incarnation and the blocks in hand, while the trainer
+// goes on. Only if that is refused with kStale, another life of the job has begun, and the worker
+// ends. Threads: every method on the control executor's thread. Slow work (opening data) goes
+// through the Offload. Failure: finished() with a Status that says what happened, where, and what
+// to do.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +30,9 @@
 #include "flux/base/offload.h"
 #include "flux/data/dataset.h"
 #include "flux/worker/block_store.h"
-#include "flux/worker/lane.h"
-#include "flux/worker/lane_driver.h"
 #include "flux/worker/mode.h"
+#include "flux/worker/trainer.h"
+#include "flux/worker/trainer_driver.h"
 
 namespace flux {
 
@@ -43,15 +44,8 @@ struct AgentOptions {
   TimeNs ahead_ns = 3 * kSecond;          // of work leased; not in the modes that lease when idle
   TimeNs retry_ns = 100 * kMillisecond;   // after a call that failed; doubles up to a second
   TimeNs repeat_ns = 2 * kSecond;         // a lease that is not answered is asked for again
-  TimeNs drain_ns = 10 * kSecond;         // for other lanes, after one failed
+  TimeNs drain_ns = 10 * kSecond;         // for what is in flight, at the end
   bool report_auc = true;
-};
-
-// What one lane is built from. Its ports are made on its executor.
-struct LaneSetup {
-  Executor* executor = nullptr;
-  std::vector<std::unique_ptr<Net>> nets;  // by phase
-  ReachServer reach;
 };
 
 // What a worker costs, for its reports.
@@ -68,8 +62,11 @@ struct WorkerSetup {
   std::string mode = "async";
   bool deterministic = false;
   LrSchedule lr_schedule = {};
-  LaneOptions lane;  // index is filled in
-  std::vector<LaneSetup> lanes;
+  TrainerOptions trainer;
+  Executor* executor = nullptr;            // of the trainer, whose ports are made there
+  std::shared_ptr<Team> team;              // led by the executor's thread
+  std::vector<std::unique_ptr<Net>> nets;  // by phase, computed by the team
+  ReachServer reach;
   OpenDataset open_dataset;          // runs through the Offload
   std::function<WorkerCost()> cost;  // may be empty
 };
@@ -84,7 +81,7 @@ struct WorkerOutcome {
 class WorkerAgent {
  public:
   WorkerAgent(AgentOptions options, Executor* executor, JobPort* job, Offload* offload,
-              LaneDriver* driver, SetUpWorker set_up);
+              TrainerDriver* driver, SetUpWorker set_up);
   ~WorkerAgent();
   WorkerAgent(const WorkerAgent&) = delete;
   WorkerAgent& operator=(const WorkerAgent&) = delete;
@@ -101,8 +98,8 @@ class WorkerAgent {
 
  private:
   enum class Phase : uint8_t { kJoining, kTraining, kEnding, kLeaving, kOver };
-  // Requests of one queue of the store.
-  struct Slot {
+  // The newest request for a lease.
+  struct Request {
     uint64_t seq = 0;
     uint64_t call = 0;  // newest of this seq
     bool open = false;  // asked and not answered
@@ -112,13 +109,9 @@ class WorkerAgent {
     FinishedBatches extra;             // told only in repeats: not certain
     std::deque<LeaseAnswer> unopened;  // leased ahead
   };
-  struct Waiting {
-    uint32_t queue = 0;
-    LeaseAnswer answer;
-  };
   struct Cut {
     std::shared_ptr<const Dataset> data;
-    std::vector<Waiting> waiting;
+    std::vector<LeaseAnswer> waiting;
     bool asked = false;
     uint64_t used = 0;
   };
@@ -126,28 +119,27 @@ class WorkerAgent {
   void join();
   void rejoin();
   void rejoined(const Result<JoinReply>& reply);
-  void set_up_lanes(const JoinReply& reply);
-  Status build_lanes(WorkerSetup setup);
-  FetchRoute route_fetcher(Executor* lane_executor);
+  void set_up_trainer(const JoinReply& reply);
+  Status build_trainer(WorkerSetup setup);
+  FetchRoute route_fetcher(Executor* trainer_executor);
   // leases (agent_leases.cc)
   void pump();
   void store_changed();
-  void send_lease(uint32_t queue, bool repeat);
-  void on_lease(uint32_t queue, uint64_t seq, uint64_t call, const Result<LeaseAnswer>& result);
-  void take_answer(uint32_t queue, const LeaseAnswer& answer);
-  void repeat_leases();
+  void send_lease(bool repeat);
+  void on_lease(uint64_t seq, uint64_t call, const Result<LeaseAnswer>& result);
+  void take_answer(const LeaseAnswer& answer);
+  void repeat_lease();
   void open_more();
   void measure_rate();
-  void open_block(uint32_t queue, const LeaseAnswer& answer);
+  void open_block(const LeaseAnswer& answer);
   void fetch_cut(uint64_t hash, TimeNs backoff);
   void open_cut(uint64_t hash, const std::string& json);
   void drop_old_cuts();
-  void open_in_cut(const Waiting& waiting, const std::shared_ptr<const Dataset>& data);
+  void open_in_cut(const LeaseAnswer& answer, const std::shared_ptr<const Dataset>& data);
 
   void tick();
   void send_report();
   void look_at_servers();
-  std::vector<ServerId> suspects() const;
   std::vector<BlockId> blocks_ahead() const;
   void on_report(const Result<ReportAnswer>& result);
   void fetch_map();
@@ -158,8 +150,8 @@ class WorkerAgent {
   void give_up_on_coordinator();
   void fail(Status status);
   void end(const std::string& reason);
-  void abort_lanes();
-  void lane_finished();
+  void abort_trainer();
+  void trainer_finished();
   void leave();
   void say_goodbye(TimeNs backoff);
   void over();
@@ -174,7 +166,7 @@ class WorkerAgent {
   Executor* executor_;
   JobPort* job_;
   Offload* offload_;
-  LaneDriver* driver_;
+  TrainerDriver* driver_;
   SetUpWorker set_up_;
   std::function<void(const WorkerOutcome&)> on_over_;
 
@@ -198,10 +190,11 @@ class WorkerAgent {
   OpenDataset open_dataset_;
   std::function<WorkerCost()> cost_;
   std::unique_ptr<BlockStore> store_;
-  std::unique_ptr<WorkerMode> mode_;
-  std::vector<std::shared_ptr<Lane>> lanes_;
-  size_t lanes_left_ = 0;
-  std::vector<Slot> slots_;
+  std::unique_ptr<Mode> mode_;
+  std::shared_ptr<Team> team_;
+  std::shared_ptr<Trainer> trainer_;
+  bool trains_ = false;  // the trainer was started and has not ended
+  Request lease_;
   std::map<uint64_t, Cut> cuts_;  // by hash of the geometry
   uint64_t uses_ = 0;
   // Last: late answers find it gone.

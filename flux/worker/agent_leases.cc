@@ -50,8 +50,7 @@ void WorkerAgent::pump() {
   if (phase_ != Phase::kTraining) return;
   open_more();
   if (rejoining_) return;
-  for (uint32_t q = 0; q < store_->queues(); ++q)
-    if (store_->begin_lease(q)) send_lease(q, false);
+  if (store_->begin_lease()) send_lease(false);
 }
 
 void WorkerAgent::store_changed() {
@@ -62,12 +61,11 @@ void WorkerAgent::store_changed() {
   // batch may hold up other workers until its verdict.
   const bool refused = store_->refused_to_tell();
   if (rejoining_ || phase_ != Phase::kTraining || (!refused && !store_->waits_to_tell())) return;
-  for (uint32_t q = 0; q < slots_.size(); ++q)
-    if (slots_[q].open) return send_lease(q, true);
-  if (refused && store_->begin_telling(0)) send_lease(0, false);
+  if (lease_.open) return send_lease(true);
+  if (refused && store_->begin_telling()) send_lease(false);
 }
 
-// How much is leased ahead follows how fast the lanes are.
+// How much is leased ahead follows how fast the trainer is.
 void WorkerAgent::measure_rate() {
   const TimeNs now = executor_->now_ns();
   const uint64_t handed_out = store_->handed_out();
@@ -83,91 +81,80 @@ void WorkerAgent::measure_rate() {
   handed_out_ = handed_out;
 }
 
-void WorkerAgent::repeat_leases() {
-  if (phase_ != Phase::kTraining || rejoining_) return;
-  for (uint32_t q = 0; q < slots_.size(); ++q) {
-    if (!slots_[q].open) continue;
-    const bool late = executor_->now_ns() - slots_[q].sent_ns >= options_.repeat_ns;
-    if (late || store_->anything_to_tell()) send_lease(q, true);
-  }
+void WorkerAgent::repeat_lease() {
+  if (phase_ != Phase::kTraining || rejoining_ || !lease_.open) return;
+  const bool late = executor_->now_ns() - lease_.sent_ns >= options_.repeat_ns;
+  if (late || store_->anything_to_tell()) send_lease(true);
 }
 
-void WorkerAgent::send_lease(uint32_t queue, bool repeat) {
-  Slot& slot = slots_[queue];
+void WorkerAgent::send_lease(bool repeat) {
   FinishedBatches told = store_->take_finished();
   if (!repeat) {
-    ++slot.seq;
-    slot.open = true;
-    slot.backoff_ns = options_.retry_ns;
-    slot.request = {};
-    slot.request.worker = joined_.worker;
-    slot.request.lane = queue;
-    slot.request.seq = slot.seq;
-    told.add_to(&slot.request);
+    ++lease_.seq;
+    lease_.open = true;
+    lease_.backoff_ns = options_.retry_ns;
+    lease_.request = {};
+    lease_.request.worker = joined_.worker;
+    lease_.request.seq = lease_.seq;
+    told.add_to(&lease_.request);
   }
-  LeaseRequest request = slot.request;
+  LeaseRequest request = lease_.request;
   if (repeat) {
-    slot.extra.add(std::move(told));
-    slot.extra.add_to(&request);
+    lease_.extra.add(std::move(told));
+    lease_.extra.add_to(&request);
   }
-  slot.sent_ns = executor_->now_ns();
-  const uint64_t call = ++slot.call;
+  lease_.sent_ns = executor_->now_ns();
+  const uint64_t call = ++lease_.call;
   job_->lease(std::move(request),
-              guard([this, queue, seq = slot.seq, call](const Result<LeaseAnswer>& result) {
-                on_lease(queue, seq, call, result);
+              guard([this, seq = lease_.seq, call](const Result<LeaseAnswer>& result) {
+                on_lease(seq, call, result);
               }));
 }
 
-void WorkerAgent::on_lease(uint32_t queue, uint64_t seq, uint64_t call,
-                           const Result<LeaseAnswer>& result) {
-  Slot& slot = slots_[queue];
+void WorkerAgent::on_lease(uint64_t seq, uint64_t call, const Result<LeaseAnswer>& result) {
   if (phase_ == Phase::kLeaving || phase_ == Phase::kOver) return;
-  if (!slot.open || seq != slot.seq) return;  // of a request that is answered
+  if (!lease_.open || seq != lease_.seq) return;  // of a request that is answered
   if (!result.is_ok()) {
-    if (call != slot.call) return;  // a later copy is under way
+    if (call != lease_.call) return;  // a later copy is under way
     if (result.status().code() == Code::kStale) return rejoin();
     if (result.status().code() != Code::kUnavailable) return fail(result.status());
-    executor_->post(slot.backoff_ns, guard([this, queue, seq, call] {
-                      const Slot& again = slots_[queue];
-                      if (phase_ == Phase::kTraining && !rejoining_ && again.open &&
-                          again.seq == seq && again.call == call)
-                        send_lease(queue, true);
+    executor_->post(lease_.backoff_ns, guard([this, seq, call] {
+                      if (phase_ == Phase::kTraining && !rejoining_ && lease_.open &&
+                          lease_.seq == seq && lease_.call == call)
+                        send_lease(true);
                     }));
-    slot.backoff_ns = std::min(slot.backoff_ns * 2, kBackoffMax);
+    lease_.backoff_ns = std::min(lease_.backoff_ns * 2, kBackoffMax);
     return;
   }
   heard();
-  slot.open = false;
+  lease_.open = false;
   // What only repeats told may have met an answer that was made before: it is told again.
-  store_->put_back(std::exchange(slot.extra, {}));
-  take_answer(queue, result.value());
+  store_->put_back(std::exchange(lease_.extra, {}));
+  take_answer(result.value());
 }
 
-void WorkerAgent::take_answer(uint32_t queue, const LeaseAnswer& answer) {
+void WorkerAgent::take_answer(const LeaseAnswer& answer) {
   switch (answer.kind) {
     case LeaseAnswer::Kind::kBlock:
     case LeaseAnswer::Kind::kEvaluate:
       if (phase_ != Phase::kTraining) return;
       store_->leased(
-          queue,
-          {answer.lease.id, queue, 0, answer.kind == LeaseAnswer::Kind::kEvaluate, answer.round},
+          {answer.lease.id, 0, 0, answer.kind == LeaseAnswer::Kind::kEvaluate, answer.round},
           answer.lease);
-      slots_[queue].unopened.push_back(answer);
-      store_->lease_over(queue);
+      lease_.unopened.push_back(answer);
+      store_->lease_over();
       return pump();
     case LeaseAnswer::Kind::kWait: {
       const TimeNs wait = std::max(TimeNs{answer.wait_ms} * kMillisecond, 20 * kMillisecond);
-      executor_->post(wait, guard([this, queue] {
-                        store_->lease_over(queue);
+      executor_->post(wait, guard([this] {
+                        store_->lease_over();
                         pump();
                       }));
       return;
     }
     case LeaseAnswer::Kind::kEnd:
-      store_->lease_over(queue);
-      // For every lane: the answers of the others may be lost with the coordinator that gave them,
-      // and the rounds of the next one would wait for a lane that has ended.
-      for (uint32_t q = 0; q < store_->queues(); ++q) store_->end(q);
+      store_->lease_over();
+      store_->end();
       if (reason_.empty()) reason_ = answer.reason;
       return;
   }
@@ -177,35 +164,31 @@ void WorkerAgent::take_answer(uint32_t queue, const LeaseAnswer& answer) {
 std::vector<BlockId> WorkerAgent::blocks_ahead() const {
   const double soon = batches_per_s_ * kReportsAhead * joined_.report_every_ms * 1e-3;
   std::vector<BlockId> ahead;
-  for (const Slot& slot : slots_) {
-    double batches = 0;
-    for (const LeaseAnswer& answer : slot.unopened) {
-      const bool trains = answer.kind == LeaseAnswer::Kind::kBlock;
-      if (trains && batches > soon) ahead.push_back(answer.lease.id);
-      batches += answer.lease.batches;
-    }
+  double batches = 0;
+  for (const LeaseAnswer& answer : lease_.unopened) {
+    const bool trains = answer.kind == LeaseAnswer::Kind::kBlock;
+    if (trains && batches > soon) ahead.push_back(answer.lease.id);
+    batches += answer.lease.batches;
   }
   return ahead;
 }
 
 void WorkerAgent::open_more() {
-  for (uint32_t q = 0; q < slots_.size(); ++q) {
-    std::deque<LeaseAnswer>& unopened = slots_[q].unopened;
-    while (!unopened.empty() && store_->wants_open(q)) {
-      const LeaseAnswer answer = std::move(unopened.front());
-      unopened.pop_front();
-      if (disclaimed_.contains(answer.lease.id)) send_report();  // it is begun after all
-      store_->opening(q, answer.lease);
-      open_block(q, answer);
-    }
+  std::deque<LeaseAnswer>& unopened = lease_.unopened;
+  while (!unopened.empty() && store_->wants_open()) {
+    const LeaseAnswer answer = std::move(unopened.front());
+    unopened.pop_front();
+    if (disclaimed_.contains(answer.lease.id)) send_report();  // it is begun after all
+    store_->opening(answer.lease);
+    open_block(answer);
   }
 }
 
-void WorkerAgent::open_block(uint32_t queue, const LeaseAnswer& answer) {
+void WorkerAgent::open_block(const LeaseAnswer& answer) {
   Cut& cut = cuts_[answer.geometry];
   cut.used = ++uses_;
-  if (cut.data) return open_in_cut({queue, answer}, cut.data);
-  cut.waiting.push_back({queue, answer});
+  if (cut.data) return open_in_cut(answer, cut.data);
+  cut.waiting.push_back(answer);
   if (cut.asked) return;
   cut.asked = true;
   fetch_cut(answer.geometry, options_.retry_ns);
@@ -251,8 +234,8 @@ void WorkerAgent::open_cut(uint64_t hash, const std::string& json) {
                   Cut& cut = cuts_[hash];
                   cut.data = opened->data;
                   cut.used = ++uses_;
-                  const std::vector<Waiting> waiting = std::exchange(cut.waiting, {});
-                  for (const Waiting& one : waiting) open_in_cut(one, opened->data);
+                  for (const LeaseAnswer& answer : std::exchange(cut.waiting, {}))
+                    open_in_cut(answer, opened->data);
                   drop_old_cuts();
                 }));
 }
@@ -266,8 +249,8 @@ void WorkerAgent::drop_old_cuts() {
   }
 }
 
-void WorkerAgent::open_in_cut(const Waiting& waiting, const std::shared_ptr<const Dataset>& data) {
-  const LeaseAnswer& answer = waiting.answer;
+void WorkerAgent::open_in_cut(const LeaseAnswer& answer,
+                              const std::shared_ptr<const Dataset>& data) {
   const Status good = check_lease(answer, data->geometry());
   if (!good.is_ok()) return fail(good);
   struct Opened {
@@ -291,9 +274,9 @@ void WorkerAgent::open_in_cut(const Waiting& waiting, const std::shared_ptr<cons
     opened->block.reader = std::move(reader).value();
     opened->block.steps = steps_of(round, data->geometry());
   };
-  offload_->run(work, guard([this, opened, queue = waiting.queue] {
+  offload_->run(work, guard([this, opened] {
                   if (!opened->status.is_ok()) return fail(opened->status);
-                  store_->add(queue, std::move(opened->block));
+                  store_->add(std::move(opened->block));
                   pump();
                 }));
 }

@@ -1,4 +1,4 @@
-// BatchSource: where a lane gets its batches and says what became of them.
+// BatchSource: where the trainer gets its batches and says what became of them.
 // Threads: every method is safe from any thread. Implementation: BlockStore.
 #pragma once
 
@@ -27,23 +27,21 @@ class BatchSource {
  public:
   enum class Next : uint8_t {
     kItem,
-    kWait,  // nothing now; the lane is woken when that may have changed
+    kWait,  // nothing now; the trainer is woken when that may have changed
     kEnd,   // nothing more
   };
   virtual ~BatchSource() = default;
-  virtual Next next(uint32_t lane, BatchItem* out) = 0;
-  // Nothing is in store and nothing is being opened: whoever waits may wait for long.
-  virtual bool dry() const = 0;
+  virtual Next next(BatchItem* out) = 0;
   // The whole worker ends: begin nothing, drop what is not computed.
   virtual bool stopping() const = 0;
   // Every shard acknowledged this batch.
-  virtual void applied(uint32_t lane, const BatchId& id) = 0;
+  virtual void applied(const BatchId& id) = 0;
   // This batch was computed and not pushed: `reason` names what is not finite and where the batch
-  // lies. The lane goes on with the next.
-  virtual void refused(uint32_t lane, const BatchId& id, std::string reason) = 0;
-  virtual void evaluated(uint32_t lane, EvalReport report) = 0;
-  // This lane cannot go on: everybody stops.
-  virtual void failed(uint32_t lane, const Status& status) = 0;
+  // lies. The trainer goes on with the next.
+  virtual void refused(const BatchId& id, std::string reason) = 0;
+  virtual void evaluated(EvalReport report) = 0;
+  // The trainer cannot go on.
+  virtual void failed(const Status& status) = 0;
 };
 
 }  // namespace flux

@@ -1,6 +1,5 @@
-// BatchWork: one batch on its way through a lane: examples, plan, rows, gradients. Reused.
-// Threads: owned by its lane; a merged push reads the gradients of other lanes' batches while those
-// lanes wait.
+// BatchWork: one batch on its way through the trainer: examples, plan, rows, gradients. Reused.
+// Threads: the trainer's; while it is prepared, one member of the team.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +14,26 @@
 
 namespace flux {
 
-struct BatchWork {
+// What a batch needs from its pull to the end of its push. It goes from batch to batch, so that no
+// more of it is in use than batches are between those two.
+struct BatchSpace {
+  std::vector<Buffer<float>> rows, row_gradients;  // by table
+  Buffer<float> dense_gradient;
+};
+
+struct BatchWork : BatchSpace {
   enum class Stage : uint8_t { kPlanned, kPulling, kPulled };
 
   explicit BatchWork(const ModelShape& shape)
-      : plan(shape),
-        rows(shape.dims.size()),
-        row_gradients(shape.dims.size()),
+      : BatchSpace{std::vector<Buffer<float>>(shape.dims.size()),
+                   std::vector<Buffer<float>>(shape.dims.size()),
+                   {}},
+        plan(shape),
         row_pointers(shape.dims.size()),
         first_rows(shape.dims.size()),
         last_rows(shape.dims.size()) {}
 
+  BatchSpace& space() { return *this; }
   // Makes room for the rows of the plan and a dense gradient, as the batch's phase has them. Rows
   // lie by position, also where a table has only some.
   void size_for(const ModelShape& shape, uint32_t number) {
@@ -40,10 +48,11 @@ struct BatchWork {
     }
     dense_gradient.resize_discard(phase.parameters());
   }
-  // The gradient as a part of a push.
-  PushPart part() const {
-    PushPart out;
-    out.id = item.id;
+  // Its gradient as a push; the caller adds what is called when it is over.
+  PushWork push() const {
+    PushWork out;
+    out.ids = {item.id};
+    out.geometry = item.geometry;
     out.keys = plan.sharded();
     out.counts = plan.counts().data();
     for (size_t t = 0; t < rows.size(); ++t)
@@ -51,6 +60,8 @@ struct BatchWork {
     out.dense = dense_gradient.data();
     out.examples = batch.size;
     out.lr_scale = item.lr_scale;
+    out.bytes = gradient_bytes();
+    out.step = item.step;
     return out;
   }
   uint64_t gradient_bytes() const {
@@ -62,12 +73,10 @@ struct BatchWork {
   BatchItem item;
   Batch batch;
   KeyPlan plan;
-  std::vector<Buffer<float>> rows, row_gradients;  // by table
-  std::vector<float*> row_pointers;                // to the first row of each table
-  std::vector<size_t> first_rows, last_rows;       // its positions in the plan
-  std::vector<uint8_t> groups;                     // of each key, where the model has several
-  Buffer<float> dense_gradient;
-  std::shared_ptr<Buffer<float>> dense;  // pulled with the rows
+  std::vector<float*> row_pointers;           // to the first row of each table
+  std::vector<size_t> first_rows, last_rows;  // its positions in the plan
+  std::vector<uint8_t> groups;                // of each key, where the model has several
+  std::shared_ptr<Buffer<float>> dense;       // pulled with the rows
   Stage stage = Stage::kPlanned;
   uint64_t pull_number = 0;
 };

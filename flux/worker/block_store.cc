@@ -26,92 +26,75 @@ void FinishedBatches::add_to(LeaseRequest* request) const {
   request->refused.insert(request->refused.end(), refused.begin(), refused.end());
 }
 
-BlockStore::BlockStore(const BlockStoreOptions& options)
-    : options_(options), wake_(options.lanes), queues_(options.by_lane ? options.lanes : 1) {}
+BlockStore::BlockStore(const BlockStoreOptions& options) : options_(options) {}
 
-void BlockStore::set_wake(uint32_t lane, std::function<void()> wake) {
-  wake_[lane] = std::move(wake);
+void BlockStore::set_wake(std::function<void()> wake) {
+  wake_ = std::move(wake);
 }
 
 void BlockStore::set_changed(std::function<void()> changed) {
   changed_ = std::move(changed);
 }
 
-// Nothing in it that a lane could take, now or later.
-bool BlockStore::holds_nothing(const Queue& queue) const {
-  return queue.ready == 0 && queue.blocks_opening == 0 && queue.blocks_unopened == 0;
+// Nothing in it that the trainer could take, now or later.
+bool BlockStore::holds_nothing() const {
+  return ready_ == 0 && blocks_opening_ == 0 && blocks_unopened_ == 0;
 }
 
-bool BlockStore::wants_lease(const Queue& queue) const {
-  if (queue.leasing || queue.ended || stopping()) return false;
-  if (options_.only_when_idle || options_.by_lane)
-    return queue.needed && holds_nothing(queue) && queue.unfinished == 0;
-  const size_t blocks = queue.blocks.size() + queue.blocks_opening + queue.blocks_unopened;
-  return blocks < options_.blocks_max && queue.ready + queue.opening + queue.unopened <
-                                             std::max(options_.lanes * options_.ahead, target_);
+bool BlockStore::wants_lease() const {
+  if (leasing_ || ended_ || stopping()) return false;
+  if (options_.only_when_idle) return needed_ && quiet();
+  const size_t blocks = blocks_.size() + blocks_opening_ + blocks_unopened_;
+  return blocks < options_.blocks_max &&
+         ready_ + opening_ + unopened_ < std::max(options_.ahead, target_);
 }
 
-bool BlockStore::wants_open(const Queue& queue) const {
-  if (queue.blocks_unopened == 0 || stopping()) return false;
-  if (options_.only_when_idle || options_.by_lane) return true;
-  return queue.ready + queue.opening < options_.lanes * options_.ahead;
+bool BlockStore::opens_next() const {
+  if (blocks_unopened_ == 0 || stopping()) return false;
+  return options_.only_when_idle || ready_ + opening_ < options_.ahead;
 }
 
-bool BlockStore::quiet() const {
-  return std::all_of(queues_.begin(), queues_.end(), [this](const Queue& queue) {
-    return holds_nothing(queue) && queue.unfinished == 0;
-  });
-}
-
-bool BlockStore::should_signal(Queue* queue) {
-  const bool signal = !queue->signalled && (wants_lease(*queue) || wants_open(*queue));
-  if (signal) queue->signalled = true;
+bool BlockStore::should_signal() {
+  const bool signal = !signalled_ && (wants_lease() || opens_next());
+  if (signal) signalled_ = true;
   return signal;
 }
 
-BatchSource::Next BlockStore::next(uint32_t lane, BatchItem* out) {
+BatchSource::Next BlockStore::next(BatchItem* out) {
   if (stopping()) return Next::kEnd;
   std::unique_lock lock(mutex_);
-  Queue& queue = queues_[queue_of(lane)];
-  while (!queue.left.empty() && queue.left.front() == 0) {
-    queue.blocks.pop_front();
-    queue.left.pop_front();
+  while (!left_.empty() && left_.front() == 0) {
+    blocks_.pop_front();
+    left_.pop_front();
   }
-  if (queue.left.empty()) {
-    if (queue.ended && holds_nothing(queue)) return Next::kEnd;
-    queue.needed = true;
-    const bool signal = should_signal(&queue);
-    lock.unlock();
-    if (signal && changed_) changed_();
-    return Next::kWait;
+  const bool empty = left_.empty();
+  if (empty) {
+    if (ended_ && holds_nothing()) return Next::kEnd;
+    needed_ = true;
+  } else {
+    const OpenBlock& block = blocks_.front();
+    uint32_t& left = left_.front();
+    const auto batch = static_cast<uint8_t>(std::countr_zero(left));
+    left &= left - 1;
+    --ready_;
+    ++unfinished_;
+    ++handed_out_;
+    out->id = BatchId{block.lease.id, batch, static_cast<uint8_t>(block.lease.batches)};
+    out->evaluate = block.evaluate;
+    out->geometry = block.geometry;
+    out->lr_scale = block.lr_scale * options_.lr_schedule.factor(block.first_batch + batch);
+    out->reader = block.reader;
+    out->step = block.steps.empty() ? nullptr : block.steps[batch];
   }
-  const OpenBlock& block = queue.blocks.front();
-  uint32_t& left = queue.left.front();
-  const auto batch = static_cast<uint8_t>(std::countr_zero(left));
-  left &= left - 1;
-  --queue.ready;
-  ++queue.unfinished;
-  ++handed_out_;
-  out->id = BatchId{block.lease.id, batch, static_cast<uint8_t>(block.lease.batches)};
-  out->evaluate = block.evaluate;
-  out->geometry = block.geometry;
-  out->lr_scale = block.lr_scale * options_.lr_schedule.factor(block.first_batch + batch);
-  out->reader = block.reader;
-  out->step = block.steps.empty() ? nullptr : block.steps[batch];
-  const bool signal = should_signal(&queue);
+  const bool signal = should_signal();
   lock.unlock();
   if (signal && changed_) changed_();
-  return Next::kItem;
-}
-
-bool BlockStore::dry() const {
-  const std::lock_guard lock(mutex_);
-  return std::all_of(queues_.begin(), queues_.end(),
-                     [this](const Queue& queue) { return holds_nothing(queue); });
+  return empty ? Next::kWait : Next::kItem;
 }
 
 // A batch in hand is done with; `refused`: nothing of it is applied.
 void BlockStore::finish(bool evaluate, const BatchId& id, bool refused) {
+  --unfinished_;
   const auto held = held_.find({evaluate, id.block});
   if (held == held_.end()) return;
   if (refused)
@@ -121,37 +104,37 @@ void BlockStore::finish(bool evaluate, const BatchId& id, bool refused) {
   if ((held->second.todo & ~held->second.block.applied) == 0) held_.erase(held);
 }
 
-void BlockStore::applied(uint32_t lane, const BatchId& id) {
+template <typename F>
+void BlockStore::finished_one(const F& change) {
   std::unique_lock lock(mutex_);
-  finished_.applied.push_back(id);
-  finish(false, id, false);
-  --queues_[queue_of(lane)].unfinished;
-  const bool signal = should_signal(&queues_[queue_of(lane)]) || quiet();
+  change();
+  const bool signal = should_signal() || quiet() || !finished_.refused.empty();
   lock.unlock();
   if (signal && changed_) changed_();
 }
 
-void BlockStore::evaluated(uint32_t lane, EvalReport report) {
-  std::unique_lock lock(mutex_);
-  finish(true, report.id, false);
-  finished_.evaluated.push_back(std::move(report));
-  --queues_[queue_of(lane)].unfinished;
-  const bool signal = should_signal(&queues_[queue_of(lane)]) || quiet();
-  lock.unlock();
-  if (signal && changed_) changed_();
+void BlockStore::applied(const BatchId& id) {
+  finished_one([&] {
+    finished_.applied.push_back(id);
+    finish(false, id, false);
+  });
 }
 
-void BlockStore::refused(uint32_t lane, const BatchId& id, std::string reason) {
-  {
-    const std::lock_guard lock(mutex_);
+void BlockStore::evaluated(EvalReport report) {
+  finished_one([&] {
+    finish(true, report.id, false);
+    finished_.evaluated.push_back(std::move(report));
+  });
+}
+
+void BlockStore::refused(const BatchId& id, std::string reason) {
+  finished_one([&] {
     finished_.refused.push_back({id, std::move(reason)});
     finish(false, id, true);
-    --queues_[queue_of(lane)].unfinished;
-  }
-  if (changed_) changed_();
+  });
 }
 
-void BlockStore::failed(uint32_t, const Status& status) {
+void BlockStore::failed(const Status& status) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_.is_ok()) failure_ = status;
@@ -160,25 +143,24 @@ void BlockStore::failed(uint32_t, const Status& status) {
   if (changed_) changed_();
 }
 
-bool BlockStore::begin_lease(uint32_t queue) {
+bool BlockStore::begin_lease() {
   const std::lock_guard lock(mutex_);
-  Queue& q = queues_[queue];
-  q.signalled = false;
-  if (!wants_lease(q)) return false;
-  q.leasing = true;
+  signalled_ = false;
+  if (!wants_lease()) return false;
+  leasing_ = true;
   return true;
 }
 
-bool BlockStore::begin_telling(uint32_t queue) {
+bool BlockStore::begin_telling() {
   const std::lock_guard lock(mutex_);
-  if (queues_[queue].leasing || stopping()) return false;
-  queues_[queue].leasing = true;
+  if (leasing_ || stopping()) return false;
+  leasing_ = true;
   return true;
 }
 
-void BlockStore::lease_over(uint32_t queue) {
+void BlockStore::lease_over() {
   const std::lock_guard lock(mutex_);
-  queues_[queue].leasing = false;
+  leasing_ = false;
 }
 
 void BlockStore::set_target(uint32_t batches) {
@@ -186,11 +168,10 @@ void BlockStore::set_target(uint32_t batches) {
   target_ = batches;
 }
 
-void BlockStore::leased(uint32_t queue, const HeldBlock& block, const BlockLease& lease) {
+void BlockStore::leased(const HeldBlock& block, const BlockLease& lease) {
   const std::lock_guard lock(mutex_);
-  Queue& q = queues_[queue];
-  ++q.blocks_unopened;
-  q.unopened += batches_of(lease);
+  ++blocks_unopened_;
+  unopened_ += batches_of(lease);
   // A lease may name a block again, with other batches: after a time-out, or when it is suspect.
   const uint32_t mask = batch_mask(lease.batches) & ~lease.skip_mask;
   if (mask == 0) return;
@@ -201,53 +182,45 @@ void BlockStore::leased(uint32_t queue, const HeldBlock& block, const BlockLease
   held.block.applied |= applied;
 }
 
-bool BlockStore::wants_open(uint32_t queue) const {
+bool BlockStore::wants_open() const {
   const std::lock_guard lock(mutex_);
-  return wants_open(queues_[queue]);
+  return opens_next();
 }
 
-void BlockStore::opening(uint32_t queue, const BlockLease& lease) {
+void BlockStore::opening(const BlockLease& lease) {
   const std::lock_guard lock(mutex_);
-  Queue& q = queues_[queue];
-  --q.blocks_unopened;
-  q.unopened -= batches_of(lease);
-  ++q.blocks_opening;
-  q.opening += batches_of(lease);
+  --blocks_unopened_;
+  unopened_ -= batches_of(lease);
+  ++blocks_opening_;
+  opening_ += batches_of(lease);
 }
 
-void BlockStore::add(uint32_t queue, OpenBlock block) {
+void BlockStore::add(OpenBlock block) {
   {
     const std::lock_guard lock(mutex_);
-    Queue& q = queues_[queue];
     const uint32_t mask = batch_mask(block.lease.batches) & ~block.lease.skip_mask;
     const auto n = static_cast<uint32_t>(std::popcount(mask));
-    --q.blocks_opening;
-    q.opening -= n;
-    q.ready += n;
-    if (n > 0) q.needed = false;
-    q.blocks.push_back(std::move(block));
-    q.left.push_back(mask);
+    --blocks_opening_;
+    opening_ -= n;
+    ready_ += n;
+    if (n > 0) needed_ = false;
+    blocks_.push_back(std::move(block));
+    left_.push_back(mask);
   }
-  wake_lanes(queue);
+  if (wake_) wake_();
 }
 
-void BlockStore::end(uint32_t queue) {
+void BlockStore::end() {
   {
     const std::lock_guard lock(mutex_);
-    queues_[queue].ended = true;
+    ended_ = true;
   }
-  wake_lanes(queue);
+  if (wake_) wake_();
 }
 
 void BlockStore::stop() {
   stopping_.store(true);
-  for (const auto& wake : wake_)
-    if (wake) wake();
-}
-
-void BlockStore::wake_lanes(uint32_t queue) {
-  for (uint32_t lane = 0; lane < wake_.size(); ++lane)
-    if (wake_[lane] && queue_of(lane) == queue) wake_[lane]();
+  if (wake_) wake_();
 }
 
 FinishedBatches BlockStore::take_finished() {

@@ -16,12 +16,12 @@ TEST(BlockStore, EachBatchHasTheRateOfItsPlaceInTheRun) {
   block.lease.skip_mask = 0b0010;
   block.lr_scale = 0.5F;
   block.first_batch = 49;
-  store.leased(0, {.id = block.lease.id, .round = {}}, block.lease);
-  store.opening(0, block.lease);
-  store.add(0, block);
+  store.leased({.id = block.lease.id, .round = {}}, block.lease);
+  store.opening(block.lease);
+  store.add(block);
   BatchItem item;
   for (const uint8_t batch : {0, 2, 3}) {
-    ASSERT_EQ(store.next(0, &item), BatchSource::Next::kItem);
+    ASSERT_EQ(store.next(&item), BatchSource::Next::kItem);
     EXPECT_EQ(item.id.batch, batch);
     EXPECT_FLOAT_EQ(item.lr_scale, 0.5F * 0.01F * static_cast<float>(50 + batch));
   }

@@ -1,5 +1,7 @@
 #include "flux/worker/finite_check.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "flux/base/finite.h"
@@ -41,6 +43,28 @@ std::string gradient_problem(const Computed& batch) {
   return rows.empty() ? "" : "the gradient of " + rows;
 }
 
+// The gradients of a batch, in pieces that members of a team look at one by one.
+bool gradients_are_finite(const Computed& batch, Team* team) {
+  constexpr size_t kPiece = 1U << 15;
+  std::vector<std::span<const float>> pieces;
+  const auto add = [&](const float* values, size_t n) {
+    for (size_t at = 0; at < n; at += kPiece)
+      pieces.push_back({values + at, std::min(kPiece, n - at)});
+  };
+  add(batch.work->dense_gradient.data(), batch.work->dense_gradient.size());
+  for (size_t t = 0; t < batch.tables.size(); ++t) {
+    const Buffer<float>& table = batch.work->row_gradients[batch.tables[t]];
+    const size_t dim = batch.graph->inputs().tables.at(batch.graph->tables()[t]);
+    const size_t first = batch.work->first_rows[batch.tables[t]] * dim;
+    add(table.data() + first, table.size() - first);
+  }
+  std::atomic<bool> finite{true};
+  team->run(static_cast<uint32_t>(pieces.size()), [&](uint32_t i, uint32_t) {
+    if (first_not_finite(pieces[i].data(), pieces[i].size()) < pieces[i].size()) finite = false;
+  });
+  return finite;
+}
+
 // Of a bad batch: was the model broken already?
 std::string weight_problem(const Computed& batch) {
   const std::string rows = row_text(batch, batch.work->rows);
@@ -62,14 +86,14 @@ std::string culprit(const Computed& batch) {
 
 }  // namespace
 
-std::string why_refused(const Computed& batch) {
+std::string why_refused(const Computed& batch, Team* team) {
+  if (std::isfinite(batch.loss) && gradients_are_finite(batch, team)) [[likely]]
+    return "";
   std::string problem = gradient_problem(batch);
   if (!std::isfinite(batch.loss)) {
     const std::string loss = fmt::format("the loss is {}", float_text(batch.loss));
     problem = problem.empty() ? loss : loss + " and " + problem;
   }
-  if (problem.empty()) [[likely]]
-    return problem;
   const BatchItem& item = batch.work->item;
   const std::string place = item.reader->describe(item.id.batch);
   problem += "; data: " + (place.empty() ? to_string(item.id) : place);

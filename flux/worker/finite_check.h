@@ -3,12 +3,14 @@
 // One NaN or infinity that is pushed spoils its row for ever, and through the dense layers the
 // whole model. So what is not finite is not pushed; the batch is refused with a text that says
 // what, where in the model, where in the data, and whether the model was broken before. Pure
-// functions. A good batch costs one pass over its gradients; only a bad one is looked into.
+// functions. A good batch costs one pass over its gradients, which a team shares; only a bad one is
+// looked into.
 #pragma once
 
 #include <span>
 #include <string>
 
+#include "flux/base/team.h"
 #include "flux/nn/graph.h"
 #include "flux/worker/batch_work.h"
 
@@ -16,7 +18,7 @@ namespace flux {
 
 constexpr size_t kRefusalBytesMax = 2000;
 
-// What a lane knows of a computed batch.
+// What the trainer knows of a computed batch.
 struct Computed {
   const BatchWork* work = nullptr;
   const Graph* graph = nullptr;
@@ -30,6 +32,6 @@ struct Computed {
 // long:
 //   "the gradient of table embedding is nan at key 123; data: a.tsv:200..310 (records 21 to 30);
 //    record: a.tsv:200..211 (record 21)"
-std::string why_refused(const Computed& batch);
+std::string why_refused(const Computed& batch, Team* team);
 
 }  // namespace flux

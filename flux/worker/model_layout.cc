@@ -45,7 +45,6 @@ PsClientOptions with_model(PsClientOptions options, std::span<const Graph* const
   layout.shape.groups = options.shape.groups;
   layout.shape.table_groups = std::move(options.shape.table_groups);
   options.shape = std::move(layout.shape);
-  options.dense_sums = std::move(layout.sums);
   return options;
 }
 

@@ -1,10 +1,13 @@
-// Progress: what a trainer thread has done so far, and how long each stage of it took.
-// Plain values; whoever owns one guards it.
+// Progress: what a trainer has done so far, and how long each stage of it took. ProgressBook: the
+// same, written by the trainer's thread and read by others.
+// Threads: a Progress is plain values; a ProgressBook has a lock.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <vector>
 
 #include "flux/api/job_port.h"
 #include "flux/base/latency.h"
@@ -16,17 +19,34 @@ enum class Stage : uint8_t { kFeed, kRead, kPlan, kPull, kCompute, kPush };
 constexpr size_t kStages = 6;
 const char* stage_name(Stage stage);
 
-// What a trainer has done so far.
 struct Progress {
   uint64_t examples = 0;
   uint64_t batches = 0;
   double loss_sum = 0;
   uint64_t duplicates = 0;  // shard answers "had it before"
+  uint64_t resends = 0;     // pushes that were sent again
   LatencyHistogram push_times;
   std::array<int64_t, kStages> stage_ns{};
   std::vector<PhaseReport> phases;  // by the number of the network; without AUC, see metrics
   uint32_t last_phase = 0;          // whose batch was the last
   ProgressiveSet metrics;           // each prediction made before its example was learnt
+};
+
+class ProgressBook {
+ public:
+  template <typename F>
+  void change(const F& change) {
+    const std::lock_guard lock(mutex_);
+    change(&progress_);
+  }
+  Progress read() const {
+    const std::lock_guard lock(mutex_);
+    return progress_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Progress progress_;
 };
 
 }  // namespace flux

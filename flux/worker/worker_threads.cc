@@ -5,18 +5,19 @@
 namespace flux {
 
 WorkerThreads::WorkerThreads(const AgentOptions& options, WaitingExecutor* control, JobPort* job,
-                             const MakeExecutor& make_executor, SetUp set_up)
-    : control_(control), offload_(std::make_unique<ThreadOffload>(control)) {
-  std::vector<WaitingExecutor*> lanes;
-  for (uint32_t i = 0; i < options.join.lanes; ++i) {
-    executors_.push_back(make_executor());
-    lanes.push_back(executors_.back().get());
-  }
-  driver_ = std::make_unique<ThreadLaneDriver>([lanes](uint32_t lane) { return lanes[lane]; });
-  agent_ = std::make_unique<WorkerAgent>(
-      options, control, job, offload_.get(), driver_.get(),
-      [lanes, set_up = std::move(set_up)](const JoinReply& reply) { return set_up(reply, lanes); });
-}
+                             std::unique_ptr<WaitingExecutor> executor, SetUpWorker set_up)
+    : control_(control),
+      executor_(std::move(executor)),
+      offload_(std::make_unique<ThreadOffload>(control)),
+      driver_(std::make_unique<ThreadTrainerDriver>(executor_.get())),
+      agent_(std::make_unique<WorkerAgent>(options, control, job, offload_.get(), driver_.get(),
+                                           [executor = executor_.get(), set_up = std::move(set_up)](
+                                               const JoinReply& reply) -> Result<WorkerSetup> {
+                                             FLUX_ASSIGN_OR_RETURN(WorkerSetup setup,
+                                                                   set_up(reply));
+                                             setup.executor = executor;
+                                             return setup;
+                                           })) {}
 
 // The offload first: its thread posts to the control executor on the agent's behalf.
 WorkerThreads::~WorkerThreads() {

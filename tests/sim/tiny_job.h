@@ -243,7 +243,7 @@ class Master final : public JobPort {
   void join(JoinRequest request, std::function<void(Result<JoinReply>)> done) override {
     if (!by_boot.contains(request.boot)) {
       by_boot[request.boot] = static_cast<WorkerId>(by_boot.size() + 1);
-      if (sync_) rounds_.add_worker(by_boot[request.boot], request.lanes);
+      if (sync_) rounds_.add_worker(by_boot[request.boot], 1);
     }
     JoinReply reply;
     reply.worker = by_boot[request.boot];

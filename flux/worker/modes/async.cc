@@ -1,36 +1,24 @@
-// async: each lane pushes its own batches; nobody waits for anybody.
+// async: a worker pushes its batches and goes on; no worker waits for another.
 //
 // Staleness: a batch is computed with rows pulled at most `pull_ahead` batches earlier, while at
-// most `pushes_max` pushes of this lane are not applied; other lanes push meanwhile.
+// most `pushes_max` pushes of this worker are not applied; other workers push meanwhile.
 #include "flux/worker/mode.h"
 
 namespace flux {
 namespace {
 
-class AsyncLane final : public LaneMode {
+class Async final : public Mode {
  public:
-  explicit AsyncLane(std::shared_ptr<LaneHost> host) : host_(std::move(host)) {}
-  bool may_pull(size_t) const override { return true; }
-  bool may_compute() const override { return host_->client->has_room(); }
-  void push(BatchWorkPtr work) override { host_->client->push(single_push(host_, work)); }
-  std::string waits() const override {
-    return "the acknowledgement of " + host_->client->waits_for_push();
-  }
-
- private:
-  std::shared_ptr<LaneHost> host_;
-};
-
-class Async final : public WorkerMode {
- public:
-  std::unique_ptr<LaneMode> lane(std::shared_ptr<LaneHost> host) override {
-    return std::make_unique<AsyncLane>(std::move(host));
+  bool may_pull(const PsClient&, size_t) const override { return true; }
+  bool may_compute(const PsClient& client) const override { return client.has_room(); }
+  std::string waits(const PsClient& client) const override {
+    return "the acknowledgement of " + client.waits_for_push();
   }
 };
 
 }  // namespace
 
-std::unique_ptr<WorkerMode> make_async(const ModeOptions&) {
+std::unique_ptr<Mode> make_async() {
   return std::make_unique<Async>();
 }
 

@@ -1,11 +1,10 @@
-#include "flux/worker/lane.h"
+#include "flux/worker/trainer.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "flux/worker/batch_noise.h"
 #include "flux/worker/evaluated_check.h"
-#include "flux/worker/key_groups.h"
 #include "flux/worker/scored.h"
 
 namespace flux {
@@ -13,54 +12,64 @@ namespace {
 
 constexpr TimeNs kFar = 3600 * kSecond;
 
+TrainerOptions with_layout(TrainerOptions options, const std::vector<const Graph*>& graphs,
+                           Team* team) {
+  options.client = with_model(options.client, graphs);
+  options.client.team = team;
+  if (options.prepare_ahead == 0) options.prepare_ahead = team->members();
+  return options;
+}
+
 }  // namespace
 
-Lane::Lane(LaneOptions options, Executor* executor, std::vector<std::unique_ptr<Net>> nets,
-           ClusterMap map, ReachServer reach, FetchRoute fetch_route, BatchSource* source,
-           WorkerMode* mode)
-    : options_(std::move(options)),
+Trainer::Trainer(TrainerOptions options, Executor* executor, Team* team,
+                 std::vector<std::unique_ptr<Net>> nets, ClusterMap map, ReachServer reach,
+                 FetchRoute fetch_route, BatchSource* source, const Mode* mode)
+    : options_(with_layout(std::move(options), graphs_of(nets), team)),
       executor_(executor),
+      team_(team),
       source_(source),
-      client_(with_model(options_.client, graphs_of(nets)), std::move(map), std::move(reach),
-              std::move(fetch_route), executor),
-      host_(std::make_shared<LaneHost>()),
+      client_(options_.client, std::move(map), std::move(reach), std::move(fetch_route), executor),
+      mode_(mode),
+      preparer_(team, executor, options_.slot_groups),
       no_keys_(options_.client.shape.sparse_shards + 1, 0),
       last_ns_(executor->now_ns()) {
   ModelLayout layout = model_layout(graphs_of(nets), options_.client.shape.sparse_shards);
-  options_.client = with_model(options_.client, graphs_of(nets));
   size_t heads = 0;
   for (size_t p = 0; p < nets.size(); ++p) {
     heads = std::max(heads, nets[p]->graph().heads().size());
     nets_.push_back({std::move(nets[p]), std::move(layout.table_of[p]), nullptr, 0});
   }
-  for (const SliceSlot& slot : options_.slices) progress_.metrics = ProgressiveSet(slot.values_max);
+  progress_.change([&](Progress* progress) {
+    for (const SliceSlot& slot : options_.slices)
+      progress->metrics = ProgressiveSet(slot.values_max);
+  });
   predictions_.resize_discard(options_.batch_max * heads);
-  host_->index = options_.index;
-  host_->executor = executor;
-  host_->client = &client_;
-  host_->acknowledged = [weak = std::weak_ptr<Lane*>(self_)](const BatchWorkPtr& work) {
-    if (const auto self = weak.lock()) (*self)->acknowledged(work);
-  };
-  host_->wake = [weak = std::weak_ptr<Lane*>(self_)] {
-    if (const auto self = weak.lock()) (*self)->notify();
-  };
-  mode_ = mode->lane(host_);
   client_.on_failure([this] { notify(); });
 }
 
-Lane::~Lane() = default;
+Trainer::~Trainer() = default;
 
-void Lane::notify() {
+void Trainer::notify() {
   if (notify_) notify_();
 }
 
-void Lane::spend(Stage stage) {
+void Trainer::spend(Stage stage) {
   const TimeNs now = executor_->now_ns();
   batch_ns_[static_cast<size_t>(stage)] += now - last_ns_;
   last_ns_ = now;
 }
 
-void Lane::spend_on_wait() {
+// What was prepared together took this share of its time to read, and the rest to plan.
+void Trainer::spend_on_prepared(double read_share) {
+  const TimeNs now = executor_->now_ns(), took = now - last_ns_;
+  const auto read = static_cast<TimeNs>(static_cast<double>(took) * read_share);
+  batch_ns_[static_cast<size_t>(Stage::kRead)] += read;
+  batch_ns_[static_cast<size_t>(Stage::kPlan)] += took - read;
+  last_ns_ = now;
+}
+
+void Trainer::spend_on_wait() {
   switch (wait_) {
     case Wait::kPull:
       return spend(Stage::kPull);
@@ -73,36 +82,51 @@ void Lane::spend_on_wait() {
   }
 }
 
-uint32_t Lane::phase_of(const BatchWork& work) const {
+uint32_t Trainer::phase_of(const BatchWork& work) const {
   return std::min<uint32_t>(network_of(work.item.id.block),
                             static_cast<uint32_t>(nets_.size() - 1));
 }
 
-PhaseView Lane::shape_of(const BatchWork& work) const {
+PhaseView Trainer::shape_of(const BatchWork& work) const {
   return options_.client.shape.phase(phase_of(work));
 }
 
-BatchWorkPtr Lane::free_work() {
+BatchWorkPtr Trainer::free_work() {
   if (free_.empty()) return std::make_shared<BatchWork>(options_.client.shape);
   BatchWorkPtr work = std::move(free_.back());
   free_.pop_back();
   return work;
 }
 
-void Lane::recycle(BatchWorkPtr work) {
+void Trainer::make_space(BatchWork* work) {
+  if (!free_spaces_.empty()) {
+    work->space() = std::move(free_spaces_.back());
+    free_spaces_.pop_back();
+  }
+  work->size_for(options_.client.shape, phase_of(*work));
+}
+
+void Trainer::recycle(BatchWorkPtr work) {
   work->item = {};
+  if (work->stage != BatchWork::Stage::kPlanned) {
+    const size_t tables = work->rows.size();
+    free_spaces_.push_back(std::move(work->space()));
+    work->rows.resize(tables);
+    work->row_gradients.resize(tables);
+    work->stage = BatchWork::Stage::kPlanned;
+  }
   if (work->dense) free_dense_.push_back(std::exchange(work->dense, nullptr));
   free_.push_back(std::move(work));
 }
 
-std::shared_ptr<Buffer<float>> Lane::free_dense() {
+std::shared_ptr<Buffer<float>> Trainer::free_dense() {
   if (free_dense_.empty()) return std::make_shared<Buffer<float>>(options_.client.shape.parameters);
   auto buffer = std::move(free_dense_.back());
   free_dense_.pop_back();
   return buffer;
 }
 
-bool Lane::step() {
+bool Trainer::step() {
   if (finished_) return false;
   spend_on_wait();
   if (!client_.status().is_ok()) {
@@ -124,48 +148,50 @@ bool Lane::step() {
   return true;
 }
 
-bool Lane::prepare() {
-  if (ended_ || failing_ || queue_.size() > options_.pull_ahead || !mode_->may_take()) return false;
-  BatchWorkPtr work = free_work();
-  const BatchSource::Next next = source_->next(options_.index, &work->item);
-  spend(Stage::kFeed);
-  if (next != BatchSource::Next::kItem) {
-    recycle(std::move(work));
-    if (next == BatchSource::Next::kEnd)
-      ended_ = true;
-    else if (queue_.empty())
-      mode_->idle();
-    return ended_;
+// Up to `most` batches from the source, in its order.
+std::vector<BatchWorkPtr> Trainer::take_batches(uint32_t most) {
+  std::vector<BatchWorkPtr> taken;
+  while (taken.size() < most && !ended_) {
+    BatchWorkPtr work = free_work();
+    const BatchSource::Next next = source_->next(&work->item);
+    if (next != BatchSource::Next::kItem) {
+      recycle(std::move(work));
+      ended_ = next == BatchSource::Next::kEnd;
+      break;
+    }
+    if (!work->item.evaluate && options_.on_begin) options_.on_begin(work->item.id);
+    taken.push_back(std::move(work));
   }
-  if (!work->item.evaluate) mode_->busy();
-  if (!work->item.evaluate && options_.on_begin) options_.on_begin(work->item.id);
-  const Status status = work->item.reader->read_batch(work->item.id.batch, &work->batch);
+  return taken;
+}
+
+// When all that were prepared are being pulled, the next ones are prepared together.
+bool Trainer::prepare() {
+  const bool needed = unpulled_ == 0 && queue_.size() <= options_.pull_ahead;
+  if (ended_ || failing_ || !needed) return false;
+  const std::vector<BatchWorkPtr> works = take_batches(options_.prepare_ahead);
+  spend(Stage::kFeed);
+  if (works.empty()) return ended_;
+  const Status status = preparer_.prepare(works);
+  spend_on_prepared(preparer_.read_share());
   if (!status.is_ok()) {
     fail(status);
     return true;
   }
-  spend(Stage::kRead);
-  find_key_groups(work->batch, options_.slot_groups, &work->groups);
-  work->plan.build(work->batch.keys, work->groups);
-  work->size_for(options_.client.shape, phase_of(*work));
-  work->stage = BatchWork::Stage::kPlanned;
-  queue_.push_back(std::move(work));
-  spend(Stage::kPlan);
+  queue_.insert(queue_.end(), works.begin(), works.end());
+  unpulled_ += works.size();
   return true;
 }
 
-bool Lane::start_pulls() {
+bool Trainer::start_pulls() {
   if (failing_) return false;
   bool moved = false;
-  size_t pulled_before = 0;
-  for (size_t i = 0; i < queue_.size(); ++i) {
-    const BatchWorkPtr work = queue_[i];
-    if (work->stage != BatchWork::Stage::kPlanned) {
-      ++pulled_before;
-      continue;
-    }
-    if (!mode_->may_pull(pulled_before)) break;
-    ++pulled_before;
+  while (unpulled_ > 0) {
+    const size_t pulled_before = queue_.size() - unpulled_;
+    if (pulled_before > options_.pull_ahead || !mode_->may_pull(client_, pulled_before)) break;
+    const BatchWorkPtr work = queue_[pulled_before];
+    --unpulled_;
+    make_space(work.get());
     work->stage = BatchWork::Stage::kPulling;
     work->pull_number = ++pulls_;
     const bool dense = shape_of(*work).parameters() > 0 && !options_.separate_dense;
@@ -179,7 +205,7 @@ bool Lane::start_pulls() {
   return moved;
 }
 
-void Lane::pulled(const BatchWorkPtr& work, const Status& status) {
+void Trainer::pulled(const BatchWorkPtr& work, const Status& status) {
   ++events_;
   work->stage = BatchWork::Stage::kPulled;
   if (!status.is_ok()) {
@@ -194,7 +220,7 @@ void Lane::pulled(const BatchWorkPtr& work, const Status& status) {
 }
 
 // With separate_dense: asks for the dense values of the front batch; true when they have come.
-bool Lane::dense_is_here(const BatchWork& front) {
+bool Trainer::dense_is_here(const BatchWork& front) {
   if (!options_.separate_dense || shape_of(front).parameters() == 0) return true;
   if (!dense_asked_) {
     dense_asked_ = true;
@@ -213,11 +239,11 @@ bool Lane::dense_is_here(const BatchWork& front) {
   return dense_here_;
 }
 
-bool Lane::compute_front() {
+bool Trainer::compute_front() {
   if (failing_ || queue_.empty()) return false;
   const BatchWorkPtr work = queue_.front();
   if (work->stage != BatchWork::Stage::kPulled) return false;
-  if (!work->item.evaluate && !mode_->may_compute()) return false;
+  if (!work->item.evaluate && !mode_->may_compute(client_)) return false;
   if (!dense_is_here(*work) || failing_) return false;
   queue_.pop_front();
   dense_asked_ = false;
@@ -228,18 +254,31 @@ bool Lane::compute_front() {
     return true;
   }
   if (!train(work)) return true;
-  ++in_flight_;
-  mode_->push(work);
+  push(work);
   spend(Stage::kPush);
-  const std::lock_guard lock(progress_mutex_);
-  for (size_t s = 0; s < kStages; ++s) progress_.stage_ns[s] += std::exchange(batch_ns_[s], 0);
-  progress_.duplicates = client_.duplicates();
-  progress_.push_times = client_.push_times();
-  resends_.store(client_.resends(), std::memory_order_relaxed);
+  tell_times();
   return true;
 }
 
-void Lane::fill_input(BatchWork* work) {
+void Trainer::push(const BatchWorkPtr& work) {
+  ++in_flight_;
+  PushWork push = work->push();
+  push.memory = work;
+  push.applied = [this] { notify(); };
+  push.released = [this, work] { acknowledged(work); };
+  client_.push(std::move(push));
+}
+
+void Trainer::tell_times() {
+  progress_.change([&](Progress* progress) {
+    for (size_t s = 0; s < kStages; ++s) progress->stage_ns[s] += std::exchange(batch_ns_[s], 0);
+    progress->duplicates = client_.duplicates();
+    progress->resends = client_.resends();
+    progress->push_times = client_.push_times();
+  });
+}
+
+void Trainer::fill_input(BatchWork* work) {
   input_.batch = work->batch.size;
   input_.labels = work->batch.labels.data();
   input_.dense = work->batch.dense_values.data();
@@ -252,27 +291,31 @@ void Lane::fill_input(BatchWork* work) {
   gradients_.tables.clear();
   const PhaseNet& of = net_of(*work);
   for (const uint32_t t : of.tables) {
-    input_.tables.push_back(
-        {work->rows[t].data(), work->last_rows[t], work->first_rows[t], work->plan.index().data()});
+    input_.tables.push_back({work->rows[t].data(), work->last_rows[t], work->first_rows[t],
+                             work->plan.index().data()});
+    if (team_->members() > 1) {  // one thread adds up in the order of occurrences
+      input_.tables.back().row_begin = work->plan.first().data();
+      input_.tables.back().occurrences = work->plan.occurrences().data();
+    }
     gradients_.tables.push_back(work->row_gradients[t].data());
   }
   if (of.newest_dense) of.net->set_parameters(of.newest_dense->data());
 }
 
-Computed Lane::computed(const BatchWork& work, double loss) {
+Computed Trainer::computed(const BatchWork& work, double loss) {
   const PhaseNet& of = net_of(work);
   return {&work, &of.net->graph(),    of.tables,
           loss,  predictions_.data(), of.newest_dense ? of.newest_dense->data() : nullptr};
 }
 
 // False: the batch was refused.
-bool Lane::train(const BatchWorkPtr& work) {
+bool Trainer::train(const BatchWorkPtr& work) {
   Net* const net = net_of(*work).net.get();
   const double loss = net->train(input_, &gradients_, predictions_.data());
   spend(Stage::kCompute);
-  std::string refused = why_refused(computed(*work, loss));
+  std::string refused = why_refused(computed(*work, loss), team_);
   if (!refused.empty()) [[unlikely]] {
-    source_->refused(options_.index, work->item.id, std::move(refused));
+    source_->refused(work->item.id, std::move(refused));
     recycle(work);
     return false;
   }
@@ -280,96 +323,84 @@ bool Lane::train(const BatchWorkPtr& work) {
   return true;
 }
 
-void Lane::note_progress(const BatchWork& work, double loss) {
+void Trainer::note_progress(const BatchWork& work, double loss) {
   const uint32_t n = work.batch.size;
   const Net& net = *net_of(work).net;
   const std::vector<Slice> slices = slices_of(work.batch, options_.slices);
   const uint32_t phase = phase_of(work);
-  const std::lock_guard lock(progress_mutex_);
-  for (LabelledHead& head : labelled_heads(net.graph(), work.batch, predictions_.data())) {
-    if (!options_.metrics) break;
-    if (phase < options_.phases.size()) head.key.phase = options_.phases[phase];
-    progress_.metrics.add(head.key, {phase, static_cast<uint32_t>(head.index)}, head.batch);
-    progress_.metrics.add_slices(head.key, head.batch, slices);
-  }
-  progress_.last_phase = phase;
-  progress_.phases.resize(std::max<size_t>(progress_.phases.size(), phase + 1));
-  progress_.phases[phase].examples += n;
-  progress_.phases[phase].loss_sum += loss;
-  progress_.loss_sum += loss;
-  progress_.examples += n;
-  ++progress_.batches;
-  examples_.fetch_add(n, std::memory_order_relaxed);
+  std::vector<LabelledHead> heads = labelled_heads(net.graph(), work.batch, predictions_.data());
+  progress_.change([&](Progress* progress) {
+    for (LabelledHead& head : heads) {
+      if (!options_.metrics) break;
+      if (phase < options_.phases.size()) head.key.phase = options_.phases[phase];
+      progress->metrics.add(head.key, {phase, static_cast<uint32_t>(head.index)}, head.batch);
+      progress->metrics.add_slices(head.key, head.batch, slices);
+    }
+    progress->last_phase = phase;
+    progress->phases.resize(std::max<size_t>(progress->phases.size(), phase + 1));
+    progress->phases[phase].examples += n;
+    progress->phases[phase].loss_sum += loss;
+    progress->loss_sum += loss;
+    progress->examples += n;
+    ++progress->batches;
+  });
 }
 
-void Lane::evaluate(BatchWork* work) {
+void Trainer::evaluate(BatchWork* work) {
   Net* const net = net_of(*work).net.get();
   const double loss = net->predict(input_, predictions_.data());
   const Status usable = check_evaluated(loss, input_, net, *work->item.reader, work->item.id);
   if (!usable.is_ok()) [[unlikely]]
     return fail(usable.with_context("evaluation"));
   const ScoredBatches scored(net->graph(), work->batch, predictions_.data(), options_.slices);
-  source_->evaluated(options_.index,
-                     {work->item.id, encode_scored(work->batch.size, loss, scored.all())});
+  source_->evaluated({work->item.id, encode_scored(work->batch.size, loss, scored.all())});
   spend(Stage::kCompute);
 }
 
-void Lane::acknowledged(const BatchWorkPtr& work) {
+void Trainer::acknowledged(const BatchWorkPtr& work) {
   ++events_;
   --in_flight_;
-  source_->applied(options_.index, work->item.id);
+  source_->applied(work->item.id);
   recycle(work);
   notify();
 }
 
-void Lane::drop_queue() {
+void Trainer::drop_queue() {
   queue_.clear();  // answers that still come find their work in the request
+  unpulled_ = 0;
   dense_asked_ = false;
 }
 
-void Lane::end_mode() {
-  if (mode_ended_) return;
-  mode_ended_ = true;
-  mode_->end();
-}
-
-bool Lane::end_if_drained() {
+bool Trainer::end_if_drained() {
   if ((!ended_ && !failing_) || !queue_.empty()) return false;
-  end_mode();
-  // Of other lanes' batches too, which this one pushed for them.
   if (in_flight_ > 0 || client_.in_flight() > 0) return false;
   finish();
   return true;
 }
 
-void Lane::fail(Status status) {
+void Trainer::fail(Status status) {
   if (failing_ || finished_) return;
   failing_ = true;
   status_ = std::move(status);
   drop_queue();
-  source_->failed(options_.index, status_);
+  source_->failed(status_);
 }
 
-void Lane::abort(Status status) {
+void Trainer::abort(Status status) {
   if (finished_) return;
   if (status_.is_ok()) status_ = std::move(status);
   finish();
 }
 
-void Lane::finish() {
+void Trainer::finish() {
   drop_queue();
-  end_mode();
   finished_ = true;
   wait_ = Wait::kNothing;
-  const std::lock_guard lock(progress_mutex_);
-  wait_text_.clear();
-  progress_.duplicates = client_.duplicates();
-  progress_.push_times = client_.push_times();
-  resends_.store(client_.resends(), std::memory_order_relaxed);
-  for (size_t s = 0; s < kStages; ++s) progress_.stage_ns[s] += std::exchange(batch_ns_[s], 0);
+  wait_report_.waits_for("", executor_->now_ns());
+  tell_times();
 }
 
-Lane::Wait Lane::find_wait() const {
+Trainer::Wait Trainer::find_wait() const {
   if (queue_.empty()) return ended_ || failing_ ? Wait::kLastPushes : Wait::kBlock;
   switch (queue_.front()->stage) {
     case BatchWork::Stage::kPlanned:
@@ -382,7 +413,7 @@ Lane::Wait Lane::find_wait() const {
   return Wait::kNothing;
 }
 
-std::string Lane::wait_text_of(Wait wait) const {
+std::string Trainer::wait_text_of(Wait wait) const {
   switch (wait) {
     case Wait::kNothing:
       return "";
@@ -393,80 +424,47 @@ std::string Lane::wait_text_of(Wait wait) const {
     case Wait::kPull:
       return "pull from " + client_.waits_for_pull();
     case Wait::kRoom:
-      return "room for a push: " + mode_->waits();
+      return "room for a push: " + mode_->waits(client_);
     case Wait::kLastPushes:
-      return "the last pushes: " + mode_->waits();
+      return "the last pushes: " + mode_->waits(client_);
   }
   return "";
 }
 
-std::string Lane::waits() const {
+std::string Trainer::waits() const {
   return finished_ ? "" : wait_text_of(wait_);
 }
 
 // False: goes on waiting. True: gave up.
-bool Lane::wait_or_give_up() {
+bool Trainer::wait_or_give_up() {
   const Wait wait = find_wait();
   const TimeNs now = executor_->now_ns();
   if (wait != wait_ || wait_events_ != events_) {
     wait_ = wait;
     wait_events_ = events_;
     wait_since_ = now;
-    const std::lock_guard lock(progress_mutex_);
-    wait_text_ = wait_text_of(wait);
-    wait_text_since_ = now;
+    wait_report_.waits_for(wait_text_of(wait), now);
     return false;
   }
   if (wait == Wait::kBlock || now - wait_since_ < options_.answer_deadline_ns) return false;
-  const Status status = error(Code::kUnavailable, "lane {} waited {} s for {}; is it overloaded?",
-                              options_.index, (now - wait_since_) / kSecond, wait_text_of(wait));
+  const Status status =
+      error(Code::kUnavailable, "the trainer waited {} s for {}; is it overloaded?",
+            (now - wait_since_) / kSecond, wait_text_of(wait));
   fail(status);
   finish();
   return true;
 }
 
-TimeNs Lane::next_time() const {
+TimeNs Trainer::next_time() const {
   if (wait_ == Wait::kNothing || wait_ == Wait::kBlock) return executor_->now_ns() + kFar;
   return wait_since_ + options_.answer_deadline_ns;
 }
 
-std::string Lane::wait_text(TimeNs now) const {
-  const std::lock_guard lock(progress_mutex_);
-  if (wait_text_.empty() || now - wait_text_since_ < kSecond / 10) return "";
-  return fmt::format("{} for {:.1f} s", wait_text_,
-                     static_cast<double>(now - wait_text_since_) * 1e-9);
-}
-
-void Lane::look_at_servers() {
+void Trainer::look_at_servers() {
   const TimeNs now = executor_->now_ns();
   std::vector<ServerId> found;
   if (!finished_) found = client_.suspects(wait_ == Wait::kNothing ? now : wait_since_);
-  const std::lock_guard lock(progress_mutex_);
-  suspects_ = std::move(found);
-  looked_ns_ = now;
-}
-
-std::vector<ServerId> Lane::suspects(TimeNs now) const {
-  const std::lock_guard lock(progress_mutex_);
-  if (now - looked_ns_ > kSecond) return {};
-  return suspects_;
-}
-
-void Lane::add_progress(Progress* sum) const {
-  const std::lock_guard lock(progress_mutex_);
-  sum->examples += progress_.examples;
-  sum->batches += progress_.batches;
-  sum->loss_sum += progress_.loss_sum;
-  sum->duplicates += progress_.duplicates;
-  sum->push_times.merge(progress_.push_times);
-  for (size_t s = 0; s < kStages; ++s) sum->stage_ns[s] += progress_.stage_ns[s];
-  sum->metrics.merge(progress_.metrics);
-  sum->phases.resize(std::max(sum->phases.size(), progress_.phases.size()));
-  for (size_t p = 0; p < progress_.phases.size(); ++p) {
-    sum->phases[p].examples += progress_.phases[p].examples;
-    sum->phases[p].loss_sum += progress_.phases[p].loss_sum;
-  }
-  if (progress_.examples > 0) sum->last_phase = progress_.last_phase;
+  wait_report_.suspect(std::move(found), now);
 }
 
 }  // namespace flux

@@ -1,35 +1,36 @@
-// Lane: one thread's way from batches to pushed gradients, as a state machine.
+// Trainer: a worker's way from batches to pushed gradients, as a state machine.
 //
-//   source -> read -> plan -> pull -> forward/backward -> push (as the mode says)
+//   source -> prepare -> pull -> forward/backward -> push (as the mode says)
 //
-// step() does whatever can be done now, at most one batch of it; when it returns false the lane
-// waits: waits() says for what, next_time() until when, and any task on its executor may have
-// changed that. So a thread drives it with real time, and a simulator with tasks (lane_driver.h).
-// Up to `pull_ahead` batches in front of the one being computed are read and pulled. Rows and dense
-// values come in one request per server and batch; a batch is computed with its own rows and with
-// the newest dense values that have arrived, so both are at most pull_ahead batches old (dense
-// mostly less). With `separate_dense` (ports in this process, where a call costs nothing) dense
-// values are pulled on their own just before a batch is computed.
-// Threads: one, that of the executor; progress() and examples() from any.
+// One batch is computed at a time, by all members of the team together, and the model does not
+// depend on how many they are. Whole batches are prepared ahead, one by each member; up to
+// `pull_ahead` batches behind the one being computed are pulled. Rows and dense values come in one
+// request per server and batch; a batch is computed with its own rows and with the newest dense
+// values that have arrived, so both are at most pull_ahead batches old. With `separate_dense`
+// (ports in this process, where a call costs nothing) dense values are pulled just before a batch
+// is computed. step() does whatever can be done now, at most one batch of it; when it returns false
+// the trainer waits: waits() says for what, next_time() until when, and any task on its executor
+// may have changed that. So a thread drives it with real time, and a simulator with tasks
+// (trainer_driver.h). Threads: one, that of the executor, which leads the team; progress() and
+// reports() from any.
 // A batch whose loss or gradient is not finite is handed back to the source as refused; nothing of
-// it is pushed, and the lane goes on.
+// it is pushed, and the trainer goes on.
 // Failure: status(), once finished(); a batch that failed is marked nowhere, so it is trained
 // again. Every wait for a server has a deadline; a wait for a block has none here: the agent, which
 // knows whether the coordinator lives, ends it.
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "flux/base/buffer.h"
 #include "flux/base/executor.h"
+#include "flux/base/team.h"
 #include "flux/client/ps_client.h"
 #include "flux/nn/net.h"
 #include "flux/worker/batch_source.h"
@@ -37,13 +38,15 @@
 #include "flux/worker/finite_check.h"
 #include "flux/worker/mode.h"
 #include "flux/worker/model_layout.h"
+#include "flux/worker/prepare.h"
 #include "flux/worker/progress.h"
+#include "flux/worker/wait_report.h"
 
 namespace flux {
 
-struct LaneOptions {
-  uint32_t index = 0;
-  uint32_t pull_ahead = 0;  // batches
+struct TrainerOptions {
+  uint32_t pull_ahead = 0;     // batches
+  uint32_t prepare_ahead = 0;  // batches that are prepared at a time; 0: one for each member
   uint32_t batch_max = 1000;
   bool separate_dense = false;
   std::vector<uint8_t> slot_groups;  // worker/key_groups.h
@@ -57,15 +60,16 @@ struct LaneOptions {
   std::function<void(const BatchId&)> on_begin;  // for tests: a batch to be trained is taken
 };
 
-class Lane {
+class Trainer {
  public:
-  // `nets`: one for each phase of the job, at least one. A phase beyond them has the last.
-  Lane(LaneOptions options, Executor* executor, std::vector<std::unique_ptr<Net>> nets,
-       ClusterMap map, ReachServer reach, FetchRoute fetch_route, BatchSource* source,
-       WorkerMode* mode);
-  ~Lane();
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  // `nets`: one for each phase of the job, at least one, computed by `team`, which lives longer
+  // than the trainer. A phase beyond them has the last.
+  Trainer(TrainerOptions options, Executor* executor, Team* team,
+          std::vector<std::unique_ptr<Net>> nets, ClusterMap map, ReachServer reach,
+          FetchRoute fetch_route, BatchSource* source, const Mode* mode);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   bool step();
   bool finished() const { return finished_; }
@@ -74,25 +78,19 @@ class Lane {
   std::string waits() const;
   // When the present wait is given up; far away if it is not.
   TimeNs next_time() const;
-  // Called on the lane's thread whenever step() may have something to do; for drivers by tasks.
+  // Called on the trainer's thread whenever step() may have something to do; for drivers by tasks.
   void on_event(std::function<void()> notify) { notify_ = std::move(notify); }
-  // On the lane's thread: something outside has changed.
+  // On the trainer's thread: something outside has changed.
   void notify();
-  // On the lane's thread: ends at once with this status (or ok), whatever is in flight.
+  // On the trainer's thread: ends at once with this status (or ok), whatever is in flight.
   void abort(Status status);
   void set_map(ClusterMap map) { client_.set_map(std::move(map)); }
-
-  uint32_t index() const { return options_.index; }
-  Executor* executor() const { return executor_; }
-  void add_progress(Progress* sum) const;
-  uint64_t examples() const { return examples_.load(std::memory_order_relaxed); }
-  uint64_t resends() const { return resends_.load(std::memory_order_relaxed); }
-  // What it waits for and since when, from any thread.
-  std::string wait_text(TimeNs now) const;
-  // On the lane's thread: notes which servers do not answer, for suspects().
+  // On the trainer's thread: notes which servers do not answer.
   void look_at_servers();
-  // Those of the last look, from any thread; none if that is long ago.
-  std::vector<ServerId> suspects(TimeNs now) const;
+
+  Executor* executor() const { return executor_; }
+  Progress progress() const { return progress_.read(); }
+  const WaitReport& reports() const { return wait_report_; }
 
  private:
   enum class Wait : uint8_t { kNothing, kBlock, kPull, kRoom, kLastPushes };
@@ -106,7 +104,8 @@ class Lane {
   uint32_t phase_of(const BatchWork& work) const;
   PhaseView shape_of(const BatchWork& work) const;
   PhaseNet& net_of(const BatchWork& work) { return nets_[phase_of(work)]; }
-  bool prepare();  // read and plan one more batch
+  bool prepare();  // some more batches
+  std::vector<BatchWorkPtr> take_batches(uint32_t most);
   bool start_pulls();
   bool compute_front();
   bool end_if_drained();
@@ -115,6 +114,7 @@ class Lane {
   void fill_input(BatchWork* work);
   Computed computed(const BatchWork& work, double loss);
   bool train(const BatchWorkPtr& work);
+  void push(const BatchWorkPtr& work);
   void note_progress(const BatchWork& work, double loss);
   void evaluate(BatchWork* work);
   void acknowledged(const BatchWorkPtr& work);
@@ -124,28 +124,33 @@ class Lane {
   Wait find_wait() const;
   std::string wait_text_of(Wait wait) const;
   bool wait_or_give_up();
-  void end_mode();
   void spend_on_wait();
   BatchWorkPtr free_work();
+  void make_space(BatchWork* work);
   void recycle(BatchWorkPtr work);
   std::shared_ptr<Buffer<float>> free_dense();
-  void spend(Stage stage);  // time since the last call belongs to `stage`
+  // The time since the last call belongs to `stage`.
+  void spend(Stage stage);
+  void spend_on_prepared(double read_share);
+  void tell_times();
 
-  LaneOptions options_;
+  TrainerOptions options_;
   Executor* executor_;
+  Team* team_;
   std::vector<PhaseNet> nets_;
   BatchSource* source_;
   PsClient client_;
-  std::shared_ptr<LaneHost> host_;
-  std::unique_ptr<LaneMode> mode_;
+  const Mode* mode_;
+  BatchPreparer preparer_;
   std::function<void()> notify_;
 
   std::vector<BatchWorkPtr> free_;
-  std::deque<BatchWorkPtr> queue_;  // planned, pulling, pulled; in order
-  size_t in_flight_ = 0;            // with the mode
+  std::vector<BatchSpace> free_spaces_;
+  std::deque<BatchWorkPtr> queue_;  // prepared, pulling, pulled; in order
+  size_t unpulled_ = 0;             // of those: the last ones, which are only prepared
+  size_t in_flight_ = 0;            // pushed, and not replicated
   bool ended_ = false;              // the source has nothing more
-  bool mode_ended_ = false;
-  bool failing_ = false;  // failed; what is in flight drains
+  bool failing_ = false;            // failed; what is in flight drains
   bool finished_ = false;
   Status status_;
 
@@ -157,23 +162,17 @@ class Lane {
   NetGradients gradients_;
   Buffer<float> predictions_;
 
-  uint64_t events_ = 0;       // counts everything that moves the lane
+  uint64_t events_ = 0;       // counts everything that moves the trainer
   uint64_t wait_events_ = 0;  // its value when the wait began
   TimeNs wait_since_ = 0;
   Wait wait_ = Wait::kNothing;
   TimeNs last_ns_ = 0;
   std::array<int64_t, kStages> batch_ns_{};
 
-  std::atomic<uint64_t> examples_{0};
-  std::atomic<uint64_t> resends_{0};
-  mutable std::mutex progress_mutex_;
-  Progress progress_;
-  std::string wait_text_;
-  TimeNs wait_text_since_ = 0;
-  std::vector<ServerId> suspects_;
-  TimeNs looked_ns_ = 0;
+  ProgressBook progress_;
+  WaitReport wait_report_;
   // Last: late answers find it gone.
-  std::shared_ptr<Lane*> self_ = std::make_shared<Lane*>(this);
+  std::shared_ptr<Trainer*> self_ = std::make_shared<Trainer*>(this);
 };
 
 }  // namespace flux
