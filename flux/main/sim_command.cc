@@ -23,11 +23,10 @@ int simulate_one(const SimArguments& arguments, ClusterBug bug) {
   if (!arguments.verbose) fmt::print("{}\n", r.plan);
   fmt::print(
       "seed {}: {}; {:.1f} simulated s, {} steps, {} messages, {} crashes, {} lives of the job, {} "
-      "checkpoints, {} answers of shards ({} had it before, {} had a part, {} refused); trace "
+      "checkpoints, {} answers of shards ({} had it before, {} refused); trace "
       "{:016x}\n",
       arguments.first, r.ok ? "good" : "FAILED: " + r.failure, r.simulated_s, r.steps, r.messages,
-      r.crashes, r.lives, r.checkpoints, r.pushes, r.duplicates, r.partials, r.refused,
-      r.trace_hash);
+      r.crashes, r.lives, r.checkpoints, r.pushes, r.duplicates, r.refused, r.trace_hash);
   return r.ok ? 0 : 1;
 }
 

@@ -56,8 +56,8 @@ class Cluster {
     if (result_.ok && !done_) fail("nothing happens any more, but the job is not complete");
     result_.messages = context_.net.messages();
     const ClusterFacts& seen = context_.facts;
-    std::tie(result_.pushes, result_.duplicates, result_.partials, result_.refused) =
-        std::tie(seen.pushes, seen.duplicates, seen.partials, seen.refused);
+    std::tie(result_.pushes, result_.duplicates, result_.refused) =
+        std::tie(seen.pushes, seen.duplicates, seen.refused);
     std::tie(result_.poisoned, result_.rebalanced, result_.rumours, result_.condemned) =
         std::tie(seen.poisoned, seen.rebalanced, seen.rumours, seen.condemned);
     result_.skipped = context_.audit.skipped();

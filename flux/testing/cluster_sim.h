@@ -44,8 +44,8 @@ struct ClusterSimResult {
   uint64_t backups = 0;       // replicas compared with their primary
   uint64_t checkpoints = 0;   // manifests committed and audited
   uint64_t pushes = 0;        // answers of shards
-  uint64_t duplicates = 0, partials = 0, refused = 0;  // among them
-  uint64_t trace_hash = 0;                             // equal for equal runs
+  uint64_t duplicates = 0, refused = 0;  // among them
+  uint64_t trace_hash = 0;               // equal for equal runs
   double simulated_s = 0;
 };
 

@@ -127,10 +127,8 @@ void WatchedServer::check(const Seen& seen, const PushReply& reply) {
     ++facts_->pushes;
     if (answer.shard != seen.shards[i])
       return facts_->fail(fmt::format("shard {} answered for {}", answer.shard, seen.shards[i]));
-    if (answer.answer == Answer::kPartial) {
-      ++facts_->partials;
-      facts_->replicas.said(answer.shard, answer.already);
-    }
+    if (answer.answer == Answer::kPartial)
+      return facts_->fail(fmt::format("shard {} has a part of one batch", answer.shard));
     if (answer.answer == Answer::kDuplicate) ++facts_->duplicates;
     if (answer.answer != Answer::kApplied && answer.answer != Answer::kDuplicate) {
       ++facts_->refused;

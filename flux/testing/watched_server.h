@@ -39,10 +39,10 @@ struct ClusterFacts {
   std::set<uint64_t> lives;                                  // incarnations of the job
   // Incarnation, shard, epoch: the operation at which it was sealed; no later one is of that epoch.
   std::map<std::tuple<uint64_t, ShardId, ShardEpoch>, uint64_t> sealed;
-  std::set<BatchId> decided;                                       // to be skipped, ever logged
-  uint64_t pushes = 0, duplicates = 0, partials = 0, refused = 0;  // answers seen
-  uint64_t rebalanced = 0;                                         // shards moved for their load
-  uint64_t poisoned = 0;                                           // workers that a record killed
+  std::set<BatchId> decided;                         // to be skipped, ever logged
+  uint64_t pushes = 0, duplicates = 0, refused = 0;  // answers seen
+  uint64_t rebalanced = 0;                           // shards moved for their load
+  uint64_t poisoned = 0;                             // workers that a record killed
   PlantedFacts planted;
   uint64_t rumours = 0, condemned = 0;  // of servers; taken for dead by the word of others
 };

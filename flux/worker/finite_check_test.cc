@@ -45,6 +45,7 @@ struct Rig {
     work.item.id = {{0, 0, 0, 7}, 3, 9};
     work.item.reader = std::make_shared<TestReader>();
   }
+  Team team{2};
   std::string verdict() {
     NetInput input;
     input.batch = kBatch;
@@ -55,7 +56,8 @@ struct Rig {
     net->set_parameters(parameters.data());
     std::vector<float> predictions(kBatch);
     const double loss = net->train(input, &gradients, predictions.data());
-    return why_refused({&work, graph.get(), kTables, loss, predictions.data(), parameters.data()});
+    return why_refused({&work, graph.get(), kTables, loss, predictions.data(), parameters.data()},
+                       &team);
   }
 
   std::shared_ptr<const Graph> graph;

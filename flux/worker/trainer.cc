@@ -291,8 +291,8 @@ void Trainer::fill_input(BatchWork* work) {
   gradients_.tables.clear();
   const PhaseNet& of = net_of(*work);
   for (const uint32_t t : of.tables) {
-    input_.tables.push_back({work->rows[t].data(), work->last_rows[t], work->first_rows[t],
-                             work->plan.index().data()});
+    input_.tables.push_back(
+        {work->rows[t].data(), work->last_rows[t], work->first_rows[t], work->plan.index().data()});
     if (team_->members() > 1) {  // one thread adds up in the order of occurrences
       input_.tables.back().row_begin = work->plan.first().data();
       input_.tables.back().occurrences = work->plan.occurrences().data();

@@ -171,12 +171,6 @@ class BadJob final : public JobPort {
     call<Result<JoinReply>>([this, r](auto reply) { job_->join(r, reply); }, std::move(done));
   }
   void lease(LeaseRequest r, std::function<void(Result<LeaseAnswer>)> done) override {
-    if (last_words_to && *last_words_to != r.lane) return;
-    if (last_words_to) {
-      LeaseAnswer end;
-      end.kind = LeaseAnswer::Kind::kEnd;
-      return done(end);
-    }
     call<Result<LeaseAnswer>>([this, r](auto reply) { job_->lease(r, reply); }, std::move(done));
   }
   void report(WorkerId w, WorkerReport r, std::function<void(Result<ReportAnswer>)> done) override {
@@ -198,8 +192,6 @@ class BadJob final : public JobPort {
   }
   bool silent = false;   // from now on nothing is answered
   bool perfect = false;  // from now on everything is, at once
-  // From now on this lane is told the end when it asks for a block, and no other is answered.
-  std::optional<uint32_t> last_words_to;
 
  private:
   template <typename Reply, typename Serve>

@@ -1,5 +1,5 @@
-// Workers in virtual time over a network that loses, doubles and reorders: the same agent, lanes
-// and modes as with threads, the counters exact in every mode.
+// Workers in virtual time over a network that loses, doubles and reorders: the same agent,
+// trainer and modes as with threads, the counters exact in every mode.
 #include <memory>
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using tiny::Traffic;
 
 struct Setting {
   std::string mode = "async";
-  uint32_t workers = 2, lanes = 2, servers = 2;
+  uint32_t workers = 2, servers = 2;
   uint32_t pull_ahead = 0;
   uint32_t pushes_max = 3;
   uint16_t epochs = 1;
@@ -37,7 +37,7 @@ class Cluster {
     for (uint32_t w = 0; w < setting.workers; ++w) start_worker();
   }
   struct Worker {
-    std::vector<std::unique_ptr<Traffic>> traffic;  // by lane
+    std::unique_ptr<Traffic> traffic;
     std::unique_ptr<WorkerAgent> agent;
     std::optional<WorkerOutcome> outcome;
   };
@@ -47,7 +47,6 @@ class Cluster {
     AgentOptions options;
     options.join.name = "worker-" + std::to_string(workers.size());
     options.join.boot = workers.size();
-    options.join.lanes = setting_.lanes;
     options.coordinator = "the coordinator at nowhere:1";
     options.report_auc = false;
     worker->agent = std::make_unique<WorkerAgent>(
@@ -88,26 +87,23 @@ class Cluster {
   WorkerSetup set_up(Worker* worker) {
     WorkerSetup setup;
     setup.mode = setting_.mode;
-    setup.lane.pull_ahead = setting_.pull_ahead;
-    setup.lane.batch_max = data.geometry().batch_size;
-    setup.lane.metrics = false;
-    setup.lane.client.shape.sparse_shards = tiny::kShards;
-    setup.lane.client.session.pushes_max = setting_.pushes_max;
+    setup.trainer.pull_ahead = setting_.pull_ahead;
+    setup.trainer.batch_max = data.geometry().batch_size;
+    setup.trainer.metrics = false;
+    setup.trainer.client.shape.sparse_shards = tiny::kShards;
+    setup.trainer.client.session.pushes_max = setting_.pushes_max;
     NetOptions net;
     net.batch_max = data.geometry().batch_size;
-    for (uint32_t i = 0; i < setting_.lanes; ++i) {
-      worker->traffic.push_back(std::make_unique<Traffic>());
-      LaneSetup lane;
-      lane.executor = &executor;
-      lane.nets.push_back(std::move(Net::compile(servers.graph, net)).value());
-      std::vector<std::shared_ptr<ServerPort>> ports;
-      for (const auto& server : servers.servers)
-        ports.push_back(std::make_shared<tiny::BadServer>(&executor, &chaos, server.get(),
-                                                          worker->traffic.back().get()));
-      ports_.insert(ports_.end(), ports.begin(), ports.end());
-      lane.reach = reach_fixed(std::move(ports));
-      setup.lanes.push_back(std::move(lane));
-    }
+    worker->traffic = std::make_unique<Traffic>();
+    setup.executor = &executor;
+    setup.team = std::make_shared<Team>(1);
+    setup.nets.push_back(std::move(Net::compile(servers.graph, net)).value());
+    std::vector<std::shared_ptr<ServerPort>> ports;
+    for (const auto& server : servers.servers)
+      ports.push_back(std::make_shared<tiny::BadServer>(&executor, &chaos, server.get(),
+                                                        worker->traffic.get()));
+    ports_.insert(ports_.end(), ports.begin(), ports.end());
+    setup.reach = reach_fixed(std::move(ports));
     setup.open_dataset = [this](const Geometry&) {
       return std::shared_ptr<const Dataset>(std::shared_ptr<void>(), &data);
     };
@@ -116,12 +112,12 @@ class Cluster {
 
   std::vector<std::shared_ptr<ServerPort>> ports_;  // messages outlive a worker that crashed
   tiny::TaskOffload offload_;
-  TaskLaneDriver driver_;
+  TaskTrainerDriver driver_;
   Setting setting_;
 };
 
 class ChaosTest : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Modes, ChaosTest, testing::Values("async", "half_async", "sync"));
+INSTANTIATE_TEST_SUITE_P(Modes, ChaosTest, testing::Values("async", "sync"));
 
 TEST_P(ChaosTest, EveryBatchIsAppliedOnce) {
   const Data data(600, 8, 30, 5);
@@ -147,15 +143,12 @@ TEST_P(ChaosTest, EveryBatchIsAppliedOnce) {
   EXPECT_GT(duplicates, 100U);
 }
 
-// Workers die in the middle; others train what they had in hand. Sets of which shards have a part
-// are summed anew.
+// Workers die in the middle; others train what they had in hand.
 TEST_P(ChaosTest, CrashesLoseNothing) {
   const Data data(600, 8, 30, 5);
-  uint64_t partial = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Setting setting;
     setting.mode = GetParam();
-    setting.lanes = 3;  // sets of three over blocks of four: trained again, they are other sets
     Cluster cluster(seed, setting, data, {});
     int crashes = 0;
     TimeNs next = kSecond;
@@ -173,32 +166,26 @@ TEST_P(ChaosTest, CrashesLoseNothing) {
         << "seed " << seed;
     ASSERT_TRUE(cluster.master.complete()) << "seed " << seed;
     cluster.servers.expect_counts(data, 1);
-    for (const auto& worker : cluster.workers)
-      for (const auto& lane : worker->traffic) partial += lane->partial;
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
-  }
-  if (std::string(GetParam()) == "half_async") {
-    EXPECT_GT(partial, 10U) << "no set was ever applied in part";
   }
 }
 
 TEST(Bounds, OnePullAndOnePushPerServerAndBatch) {
   const Data data(600, 8, 40, 5);
-  for (const char* mode : {"async", "half_async", "sync"})
+  for (const char* mode : {"async", "sync"})
     for (const uint32_t ahead : {0U, 3U}) {
       Setting setting;
       setting.mode = mode;
       setting.workers = 1;
-      setting.lanes = 1;
       setting.pull_ahead = ahead;
       Cluster cluster(7, setting, data, {0, 0, 30 * kMillisecond, 10 * kSecond});
       ASSERT_TRUE(cluster.run());
-      const Traffic& lane = *cluster.workers[0]->traffic[0];
-      EXPECT_EQ(lane.pulls_sent, data.geometry().batches() * 2) << mode;
-      EXPECT_EQ(lane.pushes_sent, data.geometry().batches() * 2) << mode;
+      const Traffic& traffic = *cluster.workers[0]->traffic;
+      EXPECT_EQ(traffic.pulls_sent, data.geometry().batches() * 2) << mode;
+      EXPECT_EQ(traffic.pushes_sent, data.geometry().batches() * 2) << mode;
       const bool async = std::string(mode) == "async";
-      EXPECT_EQ(lane.pulls_most, async ? 2 * (ahead + 1) : 2) << mode << " " << ahead;
-      EXPECT_LE(lane.pushes_most, async ? 2 * 3 : 2) << mode;
+      EXPECT_EQ(traffic.pulls_most, async ? 2 * (ahead + 1) : 2) << mode << " " << ahead;
+      EXPECT_LE(traffic.pushes_most, async ? 2 * 3 : 2) << mode;
       EXPECT_EQ(cluster.workers[0]->outcome->report.resends, 0U);
     }
 }
@@ -208,17 +195,16 @@ TEST(Bounds, PushesInFlightAreBoundedWhenAnswersAreSlow) {
   for (const uint32_t most : {1U, 2U, 4U}) {
     Setting setting;
     setting.workers = 1;
-    setting.lanes = 1;
     setting.servers = 1;
     setting.pull_ahead = 4;
     setting.pushes_max = most;
     Cluster cluster(9, setting, data, {0, 0, 900 * kMillisecond, 10 * kSecond});
     ASSERT_TRUE(cluster.run());
-    EXPECT_EQ(cluster.workers[0]->traffic[0]->pulls_most, 5U);
+    EXPECT_EQ(cluster.workers[0]->traffic->pulls_most, 5U);
     cluster.servers.expect_counts(data, 1);
     // Resends are of pushes that are in flight already.
-    EXPECT_GE(cluster.workers[0]->traffic[0]->pushes_most, most);
-    EXPECT_LE(cluster.workers[0]->traffic[0]->pushes_most, most * 3);
+    EXPECT_GE(cluster.workers[0]->traffic->pushes_most, most);
+    EXPECT_LE(cluster.workers[0]->traffic->pushes_most, most * 3);
   }
 }
 
@@ -235,19 +221,6 @@ TEST(Silence, ACoordinatorThatFallsSilentEndsTheWorkerWithThatReason) {
             std::string::npos)
       << outcome.status.message();
   EXPECT_GT(outcome.report.batches, before) << "it trained what it had";
-}
-
-TEST(Silence, AnEndThatOneLaneHearsIsTheEndOfAll) {
-  const Data data(600, 8, 240, 5);
-  Setting setting;
-  setting.mode = "sync";
-  setting.workers = 1;
-  setting.lanes = 3;
-  Cluster cluster(3, setting, data, {0, 0, 5 * kMillisecond, 400 * kMillisecond});
-  ASSERT_FALSE(cluster.run(kSecond / 10));
-  cluster.job.last_words_to = 1;  // then that coordinator is replaced by one that knows of no end
-  ASSERT_TRUE(cluster.run(20 * kSecond)) << "its lanes would be waited for, and one has ended";
-  EXPECT_TRUE(cluster.workers[0]->outcome->status.is_ok());
 }
 
 TEST(Silence, ACoordinatorThatIsNeverThereIsSaidSo) {

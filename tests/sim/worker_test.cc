@@ -1,4 +1,4 @@
-// Workers with threads: agent, lanes and modes over real servers in this process.
+// A worker with threads: agent, trainer and team over real servers in this process.
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -18,33 +18,29 @@ using tiny::Servers;
 
 struct Setting {
   std::string mode = "async";
-  uint32_t lanes = 1;
+  uint32_t threads = 1;
   uint32_t pull_ahead = 0;
   bool deterministic = false;
   bool separate_dense = false;
 };
 
-WorkerSetup set_up(const Setting& run, const Data& data, const Servers& servers,
-                   const std::vector<WaitingExecutor*>& executors) {
+WorkerSetup set_up(const Setting& run, const Data& data, const Servers& servers) {
   WorkerSetup setup;
   setup.mode = run.mode;
   setup.deterministic = run.deterministic;
-  setup.lane.pull_ahead = run.pull_ahead;
-  setup.lane.separate_dense = run.separate_dense;
-  setup.lane.batch_max = data.geometry().batch_size;
-  setup.lane.client.shape.sparse_shards = tiny::kShards;
+  setup.trainer.pull_ahead = run.pull_ahead;
+  setup.trainer.separate_dense = run.separate_dense;
+  setup.trainer.batch_max = data.geometry().batch_size;
+  setup.trainer.client.shape.sparse_shards = tiny::kShards;
+  setup.team = std::make_shared<Team>(run.threads);
   NetOptions net;
   net.batch_max = data.geometry().batch_size;
-  for (WaitingExecutor* executor : executors) {
-    LaneSetup lane;
-    lane.executor = executor;
-    lane.nets.push_back(std::move(Net::compile(servers.graph, net)).value());
-    std::vector<std::shared_ptr<ServerPort>> ports;
-    for (const auto& server : servers.servers)
-      ports.push_back(std::make_shared<tiny::Straight>(server.get()));
-    lane.reach = reach_fixed(std::move(ports));
-    setup.lanes.push_back(std::move(lane));
-  }
+  net.team = setup.team.get();
+  setup.nets.push_back(std::move(Net::compile(servers.graph, net)).value());
+  std::vector<std::shared_ptr<ServerPort>> ports;
+  for (const auto& server : servers.servers)
+    ports.push_back(std::make_shared<tiny::Straight>(server.get()));
+  setup.reach = reach_fixed(std::move(ports));
   setup.open_dataset = [&data](const Geometry&) {
     return std::shared_ptr<const Dataset>(std::shared_ptr<void>(), &data);
   };
@@ -56,12 +52,9 @@ WorkerOutcome train(const Setting& run, const Data& data, const Servers& servers
   AgentOptions options;
   options.join.name = "worker-0";
   options.join.boot = boot;
-  options.join.lanes = run.lanes;
-  WorkerThreads worker(
-      options, control, master, [] { return std::make_unique<ThreadExecutor>(); },
-      [&](const JoinReply&, const std::vector<WaitingExecutor*>& executors) {
-        return set_up(run, data, servers, executors);
-      });
+  options.join.threads = run.threads;
+  WorkerThreads worker(options, control, master, std::make_unique<ThreadExecutor>(),
+                       [&](const JoinReply&) { return set_up(run, data, servers); });
   return worker.run();
 }
 
@@ -82,10 +75,10 @@ struct Trained {
 
 TEST(WorkerThreads, AsyncTrainsEveryBatchOnce) {
   const Data data(3000, 16, 70, 5);
-  for (const uint32_t lanes : {1U, 2U, 5U})
+  for (const uint32_t threads : {1U, 2U, 5U})
     for (const uint32_t ahead : {0U, 2U})
       for (const uint32_t servers : {1U, 2U}) {
-        const Setting run{"async", lanes, ahead, false, ahead > 0 && servers == 1};
+        const Setting run{"async", threads, ahead, false, ahead > 0 && servers == 1};
         const Trained trained(run, servers, data, 2);
         trained.servers.expect_counts(data, 2);
         EXPECT_EQ(trained.outcome.report.examples, 6000U);
@@ -137,7 +130,7 @@ struct Reference {
   }
 };
 
-TEST(WorkerThreads, OneLaneEqualsAPlainLoop) {
+TEST(WorkerThreads, EqualsAPlainLoop) {
   constexpr uint32_t kEpochs = 2;
   const Data data(1000, 16, 70, 5);
   Reference reference;
@@ -160,79 +153,19 @@ TEST(WorkerThreads, OneLaneEqualsAPlainLoop) {
   EXPECT_NEAR(trained.outcome.report.loss_sum, reference.loss, 1e-2);
 }
 
-void expect_same_model(const Servers& a, const Servers& b, const Data& data, double tolerance) {
-  const std::map<uint64_t, float> left = a.weights(data), right = b.weights(data);
-  ASSERT_EQ(left.size(), right.size());
-  double most = 0;
-  for (const auto& [key, w] : left) {
-    EXPECT_NEAR(w, right.at(key), tolerance) << key;
-    most = std::max<double>(most, std::abs(w));
-  }
-  EXPECT_GT(most, 0.1) << "something was learnt";
-  const std::vector<float> x = a.dense(), y = b.dense();
-  for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], y[i], tolerance) << i;
-}
-
-TEST(WorkerThreads, OneDeterministicLaneGivesTheSameBitsEveryTime) {
-  const Data data(1000, 16, 70, 5);
-  const Setting run{"async", 1, 0, true};
-  const Trained first(run, 1, data, 2), second(run, 1, data, 2);
-  EXPECT_EQ(first.servers.servers[0]->content_hash(), second.servers.servers[0]->content_hash());
-  const Trained two(run, 2, data, 2);
-  EXPECT_EQ(first.servers.servers[0]->content_hash(),
-            two.servers.servers[0]->content_hash() + two.servers.servers[1]->content_hash());
-}
-
-// Two lanes with batches of 16 against one lane with batches of 32 of the same records.
-TEST(WorkerThreads, HalfAsyncEqualsItsMergedBatch) {
-  const Data small(3200, 16, 160), large(3200, 32, 160);
-  const Trained one({"async", 1, 0, true}, 1, large, 2);
-  for (const uint32_t servers : {1U, 2U}) {
-    const Trained two({"half_async", 2}, servers, small, 2);
-    two.servers.expect_counts(small, 2);
-    expect_same_model(two.servers, one.servers, small, 1e-6);
-  }
-}
-
-// Blocks of 7 batches and three lanes: sets are of all sizes, nobody waits for ever.
-TEST(WorkerThreads, HalfAsyncTrainsEveryBatchOnce) {
-  const Data data(3000, 16, 100, 5);
-  for (const uint32_t lanes : {1U, 3U, 6U}) {
-    const Trained trained({"half_async", lanes, 1}, 2, data, 3);
-    trained.servers.expect_counts(data, 3);
-    EXPECT_EQ(trained.outcome.report.examples, 9000U);
-    EXPECT_EQ(trained.outcome.report.duplicates, 0U);
-  }
-}
-
-// Three lanes with batches of 16: step j of a round is batch j of three blocks. Against one lane
-// with batches of 48 that hold the same records: 200 steps.
-TEST(WorkerThreads, SyncEqualsOneProcessWithTheWholeBatch) {
-  constexpr uint32_t kBatch = 16, kSteps = 10, kRounds = 20, kLanes = 3;
-  const Data small(size_t{kBatch} * kSteps * kRounds * kLanes, kBatch, kBatch * kSteps);
-  std::vector<tiny::Example> ordered;
-  for (uint32_t round = 0; round < kRounds; ++round)
-    for (uint32_t step = 0; step < kSteps; ++step)
-      for (uint32_t lane = 0; lane < kLanes; ++lane)
-        for (uint32_t i = 0; i < kBatch; ++i)
-          ordered.push_back(
-              small.examples()[((round * kLanes + lane) * kSteps + step) * kBatch + i]);
-  const Data large(ordered, kBatch * kLanes, kBatch * kSteps * kLanes);
-  const Trained one({"async", 1, 0, true}, 1, large, 1);
-  EXPECT_EQ(one.outcome.report.batches, 200U);
-  for (const uint32_t servers : {1U, 2U}) {
-    const Trained three({"sync", kLanes}, servers, small, 1);
-    three.servers.expect_counts(small, 1);
-    EXPECT_EQ(three.outcome.report.batches, 600U);
-    expect_same_model(three.servers, one.servers, small, 1e-5);
-  }
-}
-
-TEST(WorkerThreads, SyncWithBlocksOfAllSizesTrainsEveryBatchOnce) {
-  const Data data(2600, 16, 100, 5);  // the last block has other sizes
-  for (const uint32_t lanes : {1U, 2U, 4U}) {
-    const Trained trained({"sync", lanes, 1}, 2, data, 2);
-    trained.servers.expect_counts(data, 2);
+// Neither threads nor servers show in the model, in no bit.
+TEST(WorkerThreads, TheSameBitsWithAnyNumberOfThreadsAndServers) {
+  const Data data(3000, 300, 1500, 5);
+  for (const char* mode : {"async", "sync"}) {
+    const Trained first({mode, 1}, 1, data, 2);
+    const uint64_t want = first.servers.servers[0]->content_hash();
+    for (const uint32_t threads : {1U, 2U, 3U, 8U})
+      for (const uint32_t servers : {1U, 2U}) {
+        const Trained other({mode, threads, 0, threads == 3}, servers, data, 2);
+        uint64_t hash = 0;
+        for (const auto& server : other.servers.servers) hash += server->content_hash();
+        EXPECT_EQ(hash, want) << mode << ", " << threads << " threads, " << servers << " servers";
+      }
   }
 }
 
@@ -342,12 +275,10 @@ TEST(WorkerThreads, AServerThatDoesNotAnswerIsNamedInReports) {
   AgentOptions options;
   options.join.name = "worker-0";
   options.join.boot = 1;
-  options.join.lanes = 1;
   WorkerThreads worker(
-      options, &control, &master, [] { return std::make_unique<ThreadExecutor>(); },
-      [&](const JoinReply&, const std::vector<WaitingExecutor*>& executors) {
-        WorkerSetup setup = set_up({}, data, servers, executors);
-        setup.lanes[0].reach =
+      options, &control, &master, std::make_unique<ThreadExecutor>(), [&](const JoinReply&) {
+        WorkerSetup setup = set_up({}, data, servers);
+        setup.reach =
             reach_fixed({std::make_shared<tiny::Straight>(servers.servers[0].get()), slow});
         return setup;
       });
