@@ -84,7 +84,7 @@ ClusterPlan draw_cluster_plan(Random* random) {
   const uint64_t more = hash_pair(static_cast<uint64_t>(plan.rest_max), plan.shards);
   plan.schedule.phases = more % 4 == 0 ? 2 : 1;
   if (more / 4 % 8 == 0) plan.disk.unread = 0.02;
-  if (more / 32 % 8 == 0) plan.disk.bent = 0.1;
+  if (more / 32 % 4 == 0) plan.disk.bent = 0.1;
   plan.rebalance = more % 5 == 0;
   plan.rumours = hash_pair(static_cast<uint64_t>(plan.faults_end), plan.rest_max) % 2 == 0;
   return plan;
