@@ -209,7 +209,7 @@ class CpuNet : public Net {
       stages->push_back({false, {item}});
       return;
     }
-    if (kernels_[0][node]->looks()) {
+    if (kernels_[0][node]->looks(backward)) {
       add_rows_item(stages, {node, backward ? Work::kLookBackward : Work::kLookForward});
       stages->push_back({false, {{node, backward ? Work::kNarrowBackward : Work::kNarrowForward}}});
     }

@@ -143,7 +143,10 @@ class FcKernel : public FcBase {
     shape.dx_add = in_.add;
     shape.dx_mask = in_.mask_relu;
     shape.relu = activation_ == Activation::kRelu;
-    shape.skip_zeros = !args.inner;
+    // Where zeros come from: relus, above and here.
+    const Node& above = args.graph.nodes()[args.node.inputs[0]];
+    shape.skip_x = !args.inner && (above.relu_output || above.op == "relu");
+    shape.skip_dz = !args.inner && shape.relu;
     shape.batch_max = args.batch_max;
     shape.members = args.members;
     FLUX_ASSIGN_OR_RETURN(products_, make_products(shape, args.memory));
@@ -156,7 +159,9 @@ class FcKernel : public FcBase {
   uint32_t pack_parts() const override { return products_->pack_parts(); }
   void pack(uint32_t part) override { products_->pack(part); }
 
-  bool looks() const override { return products_->skips(); }
+  bool looks(bool backward) const override {
+    return backward ? products_->looks_backward() : products_->looks_forward();
+  }
   void look_forward(Step& step) override { products_->look_x(step.first, step.end); }
   void look_backward(Step& step) override {
     make_dz(gradient_, step.first, step.end);
@@ -177,7 +182,7 @@ class FcKernel : public FcBase {
       activate_rows(step.first, step.end);
   }
   void backward(Step& step) override {
-    if (!looks()) make_dz(gradient_, step.first, step.end);
+    if (!looks(true)) make_dz(gradient_, step.first, step.end);
     products_->keep(step.first, step.end, step.batch);
     if (in_.gradient) products_->backward_data(step.first, step.end);
   }

@@ -31,7 +31,8 @@ FcProducts::FcProducts(const FcShape& shape, NetMemory& memory, const GemmKernel
     : s_(shape),
       pair_(shape.x.type == DType::kBf16 ? 2 : 1),
       kernels_(kernels),
-      skip_(shape.skip_zeros && shape.batch_max >= kRowsWorth && LiveColumns::possible()),
+      skip_x_(shape.skip_x && shape.batch_max >= kRowsWorth && LiveColumns::possible()),
+      skip_dz_(shape.skip_dz && shape.batch_max >= kRowsWorth && LiveColumns::possible()),
       live_x_(shape.x.width, worth(kernels)),
       live_dz_(shape.y.width, worth(kernels)),
       x_(shape.x),
@@ -46,7 +47,7 @@ FcProducts::FcProducts(const FcShape& shape, NetMemory& memory, const GemmKernel
   if (s_.dx) transposed_ = memory.allocate_array<float>(depth(n) * round_up(s_.dx.width, 16));
   kept_x_ = memory.allocate_array<float>(depth(s_.batch_max) * round_up(in, 16));
   if (pair_ > 1) kept_dz_ = memory.allocate_array<float>(depth(s_.batch_max) * n16);
-  if (skip_) {
+  if (skip_x_ || skip_dz_) {
     const auto squeezed = [&](size_t width, DType type) {
       return memory.allocate(LiveColumns::bytes(static_cast<uint32_t>(width), s_.batch_max, type));
     };
@@ -78,12 +79,12 @@ void FcProducts::find_panels() {
 
 void FcProducts::set_parameters(const float* weight, const float* bias) {
   weight_given_ = weight;
-  packed_ = transposed_packed_ = !skip_;  // by pack(), before anybody looks
+  packed_ = transposed_packed_ = !skip_x_;  // by pack(), before anybody looks
   std::copy(bias, bias + s_.y.width, bias_);
 }
 
 uint32_t FcProducts::pack_parts() const {
-  return skip_ ? 0 : kernels_.weight_strips(s_.x.width, s_.dx ? s_.dx.width : 0);
+  return skip_x_ ? 0 : kernels_.weight_strips(s_.x.width, s_.dx ? s_.dx.width : 0);
 }
 
 void FcProducts::pack(uint32_t part) {
@@ -130,7 +131,7 @@ void FcProducts::forward(uint32_t first, uint32_t end) {
 }
 
 void FcProducts::forward_all(uint32_t batch) {
-  if (skip_) {
+  if (skip_x_) {
     for_sum_rows(0, batch, [&](uint32_t first, uint32_t end) { look_x(first, end); });
     for (uint32_t p = 0, n = begin_narrow_forward(batch); p < n; ++p) narrow_forward(p);
   }
@@ -255,7 +256,7 @@ void FcProducts::sum_dz(uint32_t batch) {
 }
 
 void FcProducts::backward_weights_all(uint32_t batch, float* dw, float* db) {
-  if (skip_) {
+  if (looks_backward()) {
     for_sum_rows(0, batch, [&](uint32_t first, uint32_t end) { look_dz(first, end); });
     for (uint32_t p = 0, n = begin_narrow_backward(batch); p < n; ++p) narrow_backward(p);
   }
@@ -270,6 +271,7 @@ void FcProducts::look_x(uint32_t first, uint32_t end) {
 }
 
 void FcProducts::look_dz(uint32_t first, uint32_t end) {
+  if (!skip_dz_) return;
   for_sum_rows(first, end, [&](uint32_t begin, uint32_t stop) {
     live_dz_.mark(s_.dz, begin, stop, marks_dz_ + begin / kSumRows * live_dz_.words());
   });
@@ -301,7 +303,7 @@ void FcProducts::narrow_forward(uint32_t part) {
 }
 
 uint32_t FcProducts::begin_narrow_backward(uint32_t batch) {
-  if (batch < kRowsWorth)
+  if (!skip_dz_ || batch < kRowsWorth)
     live_dz_.set_all();
   else
     live_dz_.take(marks_dz_, row_parts(batch));

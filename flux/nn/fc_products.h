@@ -5,7 +5,7 @@
 //
 // It runs on the kernels of gemm_kernels.h that the CPU has. All tensors are fixed when it is made.
 // x and dz share one type, the compute type; y and dx may be of either. A cross layer
-// (ops/cross.cc) rides on the products: y = scale * (x W + b) + plus. With skip_zeros, columns of x
+// (ops/cross.cc) rides on the products: y = scale * (x W + b) + plus. With skip_x, columns of x
 // and dz that are zero in the whole batch are left out of the products (live_columns.h). Which ones
 // those are is known when all rows have been looked at: look_x(), then narrow_forward() before
 // forward(), look_dz() and narrow_backward() before keep(). Threads: calls for different rows or
@@ -37,7 +37,7 @@ struct FcShape {
   Tensor kept;         // where f(x W + b) goes then
   Tensor dx_plus;      // added to dx
   // The weight must then stay where it was given until the next one is.
-  bool skip_zeros = false;
+  bool skip_x = false, skip_dz = false;
   uint32_t batch_max = 0;
   uint32_t members = 1;  // of the team: how finely dW is cut
 };
@@ -59,7 +59,8 @@ class FcProducts {
   uint32_t weight_parts() const;
   void backward_weights(uint32_t batch, uint32_t part, float* dw, float* db);
 
-  bool skips() const { return skip_; }
+  bool looks_forward() const { return skip_x_; }
+  bool looks_backward() const { return skip_x_ || skip_dz_; }  // x's dead columns are dx's, too
   void look_x(uint32_t first, uint32_t end);
   void look_dz(uint32_t first, uint32_t end);
   uint32_t begin_narrow_forward(uint32_t batch);
@@ -93,7 +94,7 @@ class FcProducts {
   FcShape s_;
   size_t pair_;
   const GemmKernels& kernels_;
-  bool skip_;
+  bool skip_x_, skip_dz_;
   LiveColumns live_x_, live_dz_;
   Tensor x_, dz_, dx_;  // without dead columns
   bool narrow_dx_ = false;

@@ -49,7 +49,8 @@ class Layer {
       for (Tensor* t : {&shape_.scale, &shape_.plus, &shape_.kept}) *t = tensor(c.units, c.type);
       shape_.dx_plus = tensor(c.in, c.type);
     }
-    shape_.skip_zeros = c.dead_x + c.dead_dz > 0;
+    shape_.skip_x = c.dead_x > 0;
+    shape_.skip_dz = c.dead_dz > 0;
     shape_.batch_max = batch_max_;
     weight_.resize(static_cast<size_t>(c.in) * c.units);
     bias_.resize(c.units);

@@ -141,7 +141,7 @@ struct KernelArgs {
   float head_weight = 1.0F;  // of a loss: what its gradient is multiplied by
   uint32_t members = 1;      // of the team
   Kernel* first = nullptr;   // the kernel of the node's first member; null: this is it
-  bool inner = false;        // of a part of an operator, which does not ask for looks()
+  bool inner = false;        // of a part of an operator, which has no looks()
 };
 
 // Every call but those of rows may be made of the first member's kernel alone, by any member; what
@@ -162,7 +162,7 @@ class Kernel {
   // A kernel that wants to know all rows of its input (or of its output's gradient) before it goes
   // on with any: look_*() sees rows, then begin_narrow() says how many parts narrow() has, and when
   // those are done rows go on with forward() (or backward()).
-  virtual bool looks() const { return false; }
+  virtual bool looks(bool backward) const { return (void)backward, false; }
   virtual void look_forward(Step& step) { (void)step; }
   virtual void look_backward(Step& step) { (void)step; }
   virtual uint32_t begin_narrow(bool backward, uint32_t batch) {

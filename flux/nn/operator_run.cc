@@ -107,7 +107,7 @@ void narrow(Kernel* kernel, bool backward, uint32_t batch) {
 
 void run_forward(Kernel* kernel, Step& step) {
   for (uint32_t part = 0; part < kernel->pack_parts(); ++part) kernel->pack(part);
-  if (kernel->looks()) {
+  if (kernel->looks(false)) {
     kernel->look_forward(step);
     narrow(kernel, false, step.batch);
   }
@@ -115,7 +115,7 @@ void run_forward(Kernel* kernel, Step& step) {
 }
 
 void run_backward(Kernel* kernel, Step& step, size_t table_rows) {
-  if (kernel->looks()) {
+  if (kernel->looks(true)) {
     kernel->look_backward(step);
     narrow(kernel, true, step.batch);
   }
