@@ -41,7 +41,7 @@ ON_REQUEST = ("lr_policy",)  # no comparison with peers: only when named
 NEEDS_FLUX = frozenset(  # and its data
     {"ctr", "models", "lr", "fm", "cluster", "start", "lr_policy"}
 )
-EXAMPLES, TEST_EXAMPLES, REPEAT = 1_000_000, 100_000, 3
+EXAMPLES, TEST_EXAMPLES, REPEAT = 1_000_000, 100_000, 7
 QUICK_EXAMPLES, QUICK_TEST_EXAMPLES, QUICK_REPEAT = 100_000, 20_000, 1
 
 
@@ -224,7 +224,7 @@ class Bench:
         )
         sentences = words.QUICK_SENTENCES if self.args.quick else words.SENTENCES
         rounds = words.run(bench, sentences, self.report.repeat)
-        self.report.targets += words.judge(rounds)
+        self.report.targets += words.judge(rounds, bench.threads)
         self.keep_page("words.md", words.render(rounds, bench.words, self.threads[0], version))
 
     def parquet(self) -> None:
@@ -312,7 +312,7 @@ class Bench:
         if "counting" in parts:
             self.counting()
         if "micro" in parts:
-            self.report.micro = micro.run_all(self.args.build.resolve() / "bin")
+            self.report.micro = micro.run_all(self.args.build.resolve() / "bin", self.report.repeat)
             self.report.gemm += [
                 line for one in self.report.micro for line in one.lines if line["bench"] == "gemm"
             ]
