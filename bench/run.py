@@ -23,72 +23,21 @@ from harness import (
     lr_policy,
     machine,
     micro,
+    old,
+    options,
     parquet,
     process,
     report,
     setup,
     targets,
+    threads,
     words,
     xlearn,
 )
 from harness.errors import BenchError, SkippedError
 from harness.flux import ROOT, Files, Flux
 from harness.paddle import PaddlePeer
-from harness.rows import Case, Series
-
-PARTS = ("ctr", "models", "lr", "fm", "words", "parquet", "cluster", "counting", "micro", "start")
-ON_REQUEST = ("lr_policy",)  # no comparison with peers: only when named
-NEEDS_FLUX = frozenset(  # and its data
-    {"ctr", "models", "lr", "fm", "cluster", "start", "lr_policy"}
-)
-EXAMPLES, TEST_EXAMPLES, REPEAT = 1_000_000, 100_000, 3
-QUICK_EXAMPLES, QUICK_TEST_EXAMPLES, QUICK_REPEAT = 100_000, 20_000, 1
-
-
-def _parts(text: str) -> frozenset[str]:
-    parts = frozenset(text.split(","))
-    known = (*PARTS, *ON_REQUEST)
-    if unknown := parts - set(known):
-        names = ", ".join(sorted(unknown))
-        raise argparse.ArgumentTypeError(f"no part {names}: choose from {','.join(known)}")
-    return parts
-
-
-def _threads(text: str) -> list[int]:
-    try:
-        counts = [int(word) for word in text.split(",")]
-    except ValueError:
-        counts = []
-    cores = machine.describe().cores
-    if not counts or not all(1 <= count <= cores for count in counts):
-        raise argparse.ArgumentTypeError(f"{text}: a list of numbers from 1 to {cores}, e.g. 2,1")
-    return sorted(set(counts), reverse=True)
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--only",
-        type=_parts,
-        default=frozenset(PARTS),
-        help=f"parts of {','.join((*PARTS, *ON_REQUEST))}; the last only when named",
-    )
-    parser.add_argument("--quick", action="store_true", help="few examples, one run per row")
-    parser.add_argument("--repeat", type=int, help=f"runs per row (default {REPEAT})")
-    parser.add_argument("--threads", type=_threads, default=None, help="default 2,1")
-    parser.add_argument("--peers-only", action="store_true", help="leave flux out")
-    parser.add_argument("--check", action="store_true", help="fail when a target is missed")
-    parser.add_argument("--build", type=Path, default=ROOT / "build", help="folder of the binary")
-    parser.add_argument("--cache", type=Path, default=ROOT / ".bench", help="peers and data")
-    parser.add_argument("--data", type=Path, help="folder with train.tsv and test.tsv to use")
-    parser.add_argument(
-        "--dense",
-        choices=("log1p", "none"),
-        default="log1p",
-        help="what the peers do to dense values; must be what the example jobs do",
-    )
-    parser.add_argument("--results", type=Path, help="default bench/results for a full run")
-    return parser.parse_args()
+from harness.rows import Case, Series, Table
 
 
 class Bench:
@@ -98,26 +47,31 @@ class Bench:
         self.args = args
         self.cache: Path = args.cache.resolve()
         self.machine = machine.describe()
-        self.threads: list[int] = args.threads or _threads("2,1" if self.machine.cores > 1 else "1")
+        most = "2,1" if self.machine.cores > 1 else "1"
+        self.threads: list[int] = args.threads or options.threads_of(most)
         quick: bool = args.quick
         self.report = report.Report(
             date=datetime.datetime.now(datetime.UTC).date().isoformat(),
             machine=self.machine,
-            examples=QUICK_EXAMPLES if quick else EXAMPLES,
-            test_examples=QUICK_TEST_EXAMPLES if quick else TEST_EXAMPLES,
-            repeat=args.repeat or (QUICK_REPEAT if quick else REPEAT),
+            examples=options.QUICK_EXAMPLES if quick else options.EXAMPLES,
+            test_examples=options.QUICK_TEST_EXAMPLES if quick else options.TEST_EXAMPLES,
+            repeat=args.repeat or (options.QUICK_REPEAT if quick else options.REPEAT),
             transform=args.dense,
         )
         self.flux: Flux | None = None
-        if not args.peers_only and args.only & (NEEDS_FLUX | {"counting", "words", "parquet"}):
+        if not args.peers_only and args.only & (
+            options.NEEDS_FLUX | {"counting", "words", "parquet", "threads"}
+        ):
             self.flux = Flux(args.build.resolve() / "flux", self.cache / "scratch")
         elif args.peers_only and not args.data:
             raise BenchError("--peers-only needs --data, as flux makes the data otherwise")
+        if ("old" in args.only) != (args.old is not None):
+            raise BenchError("the part old and --old BINARY go together")
 
     def whole(self) -> bool:
         """Only whole runs are kept in the repository."""
         args = self.args
-        return args.only == set(PARTS) and not (args.quick or args.peers_only or args.data)
+        return args.only == set(options.PARTS) and not (args.quick or args.peers_only or args.data)
 
     def files(self) -> Files:
         if self.args.data:
@@ -128,7 +82,7 @@ class Bench:
             return files
         assert self.flux is not None
         sizes = (self.report.examples, self.report.test_examples)
-        return data.generated(self.flux, self.cache, *sizes, self.threads[0])
+        return data.generated(self.flux, self.cache / "data", *sizes, self.threads[0])
 
     def ctr(self, files: Files) -> None:
         python = setup.python_of("torch", self.cache)
@@ -212,6 +166,37 @@ class Bench:
         (folder / "lr_policy.md").write_text(page)
         print(page)
 
+    def more_threads(self) -> None:
+        """A page of its own, on data of its own."""
+        if self.flux is None:
+            return
+        one = self.report
+        sizes = (one.examples, one.test_examples)
+        seeds = (threads.TRAIN_SEED, threads.TEST_SEED)
+        files = data.generated(
+            self.flux, self.cache / "data_threads", *sizes, self.threads[0], seeds
+        )
+        counts: list[int] = self.args.thread_counts
+        cores = self.machine.cores
+        for job in threads.JOBS:
+            todo = threads.thread_cases(self.flux, files, job, counts, cores)
+            cases.measure_all(todo, one.repeat, one.own_threads)
+        one.targets += threads.judge(one.own_threads)
+        page = threads.render(one.own_threads, *sizes, cores, self.machine.cpu)
+        self.keep_page("threads.md", page)
+
+    def old(self, files: Files) -> None:
+        """A page of its own, as it compares flux with itself."""
+        if self.flux is None:
+            return
+        one, precision = self.report, "bf16" if self.machine.bf16 else "fp32"
+        other = Flux(self.args.old.resolve(), self.cache / "scratch" / "old")
+        todo = old.old_cases(self.flux, other, files, precision, self.machine.cores)
+        cases.measure_all(todo, one.repeat, one.versus_old)
+        sizes = (one.examples, one.test_examples)
+        page = old.render(one.versus_old, *sizes, self.machine.cores, self.machine.cpu)
+        self.keep_page("old.md", page)
+
     def words(self) -> None:
         """A page of its own: its figures are words, not examples."""
         if self.flux is None:
@@ -224,7 +209,7 @@ class Bench:
         )
         sentences = words.QUICK_SENTENCES if self.args.quick else words.SENTENCES
         rounds = words.run(bench, sentences, self.report.repeat)
-        self.report.targets += words.judge(rounds)
+        self.report.targets += words.judge(rounds, bench.threads)
         self.keep_page("words.md", words.render(rounds, bench.words, self.threads[0], version))
 
     def parquet(self) -> None:
@@ -290,7 +275,7 @@ class Bench:
                 "without which oneDNN dies; flux uses them"
             )
         self.cache.mkdir(parents=True, exist_ok=True)
-        files = self.files() if parts & NEEDS_FLUX else None
+        files = self.files() if parts & options.NEEDS_FLUX else None
         if files and "start" in parts:
             self.start(files)
         if files and "ctr" in parts:
@@ -309,10 +294,14 @@ class Bench:
             self.cluster(files)
         if files and "lr_policy" in parts:
             self.lr_policy(files)
+        if "threads" in parts:
+            self.more_threads()
+        if files and "old" in parts:
+            self.old(files)
         if "counting" in parts:
             self.counting()
         if "micro" in parts:
-            self.report.micro = micro.run_all(self.args.build.resolve() / "bin")
+            self.report.micro = micro.run_all(self.args.build.resolve() / "bin", self.report.repeat)
             self.report.gemm += [
                 line for one in self.report.micro for line in one.lines if line["bench"] == "gemm"
             ]
@@ -330,7 +319,11 @@ class Bench:
             one.targets.append(targets.judge_rpc(lines))
             one.targets += targets.judge_formats(lines)
         one.shares = micro.shares(one.table, micro.gemm_peaks(one.gemm))
-        one.warnings += report.doubts([one.table, one.cluster], one.shares)
+        one.warnings += report.doubts(self.tables(), one.shares)
+
+    def tables(self) -> list[Table]:
+        one = self.report
+        return [one.table, one.cluster, one.own_threads, one.versus_old]
 
     def finish(self) -> int:
         """Prints and keeps the report; the exit status."""
@@ -340,7 +333,7 @@ class Bench:
         print("\n" + report.render(one))
         print(f"kept in {folder / 'latest.md'} and {folder / one.date}.json")
         failed = any(
-            series.failure for table in (one.table, one.cluster) for series in table.series
+            series.failure for table in self.tables() for series in table.series
         )
         missed = any(target.met is False for target in one.targets)
         return 1 if failed or (missed and self.args.check) else 0
@@ -356,7 +349,7 @@ def main() -> int:
     # A child has its own session: without this it would outlive a terminated benchmark.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        bench = Bench(_arguments())
+        bench = Bench(options.arguments(__doc__))
         bench.run()
         return bench.finish()
     except BenchError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from harness.flux import Files, Flux
 from harness.rows import Case, Row, Sample, Series, Table
 
 VW_BITS = 22
+VW_SEED = 0  # its own default; one pass over the data in order draws nothing
 # key, set-up, flags of peers/torch_ctr.py, reads text
 TORCH_ROWS = (
     ("torch_fp32", "eager, fp32, from memory", (), False),
@@ -43,6 +44,7 @@ class PeerCommands:
     predict: list[str]
     judge: list[str]  # ends with a line that has its AUC
     env: Mapping[str, str] | None = None  # of the peer's own two
+    seed: int | None = None
 
     def measure(self, examples: int, threads: int) -> Sample:
         """Training only is timed."""
@@ -56,6 +58,7 @@ class PeerCommands:
             others_cores=outcome.others_cores,
             auc=float(str(last_json(judged.output)["auc"])),
             extra={"test_wall_s": round(tested.wall_s, 3), "cpu_s": round(outcome.cpu_s, 2)},
+            seed=self.seed,
         )
 
 
@@ -89,6 +92,7 @@ class TorchPeer:
             others_cores=outcome.others_cores,
             auc=float(str(result["auc"])),
             extra={"result": result, "cpu_s": round(outcome.cpu_s, 2)},
+            seed=seed,
         )
 
 
@@ -117,6 +121,7 @@ class VwPeer:
             [*learn, "-f", str(model)],
             [*score, "-p", str(predictions)],
             [*auc, "--predictions", str(predictions)],
+            seed=VW_SEED,
         )
         sample = commands.measure(self.files.examples, threads)
         for path in (model, predictions):
@@ -124,49 +129,43 @@ class VwPeer:
         return sample
 
 
-def flux_ctr(flux: Flux, files: Files, threads: int, precision: str, _round: int) -> Sample:
-    return flux.train("ctr_dnn", files, threads, precision)
+def flux_ctr(flux: Flux, files: Files, threads: int, precision: str, seed: int) -> Sample:
+    """One run; as with the peers the seed changes with the round."""
+    return flux.train("ctr_dnn", files, threads, precision, seed)
 
 
-def flux_whole(flux: Flux, files: Files, threads: int, job: str, _round: int) -> Sample:
+def flux_whole(flux: Flux, files: Files, threads: int, job: str, seed: int) -> Sample:
     """The whole process is timed: reading, training, checkpoint and the test that follows."""
-    sample = flux.train(job, files, threads, "fp32")
-    return Sample(
-        examples_per_s=files.examples / sample.wall_s,
-        wall_s=sample.wall_s,
-        peak_rss_bytes=sample.peak_rss_bytes,
-        others_cores=sample.others_cores,
-        auc=sample.auc,
-        extra=sample.extra,
-    )
+    sample = flux.train(job, files, threads, "fp32", seed)
+    return replace(sample, examples_per_s=files.examples / sample.wall_s)
 
 
 def ctr_cases(
     flux: Flux | None, torch: TorchPeer, files: Files, threads: int, bf16: bool
 ) -> list[Case]:
-    """CTR-DNN at one thread count. Rows in bf16 only where the CPU has it."""
-    cases = [
-        Case(Row(key, "PyTorch", setup, threads), partial(torch.measure, flags, text, threads))
-        for key, setup, flags, text in TORCH_ROWS
-        if bf16 or key != "torch_bf16"
-    ]
-    if flux:
-        cases += [
-            Case(
-                Row(f"flux_{precision}", "flux", f"{precision}, from text", threads),
-                partial(flux_ctr, flux, files, threads, precision),
-            )
-            for precision in ("fp32", "bf16")
-            if bf16 or precision != "bf16"
-        ]
+    """CTR-DNN at one thread count. Rows in bf16 only where the CPU has it.
+
+    flux runs right after the row that its ratio refers to, so that both meet the same machine.
+    """
+    cases = []
+    for key, setup, flags, text in TORCH_ROWS:
+        precision = key.removeprefix("torch_")
+        if precision == "bf16" and not bf16:
+            continue
+        row = Row(key, "PyTorch", setup, threads)
+        cases.append(Case(row, partial(torch.measure, flags, text, threads)))
+        if flux and precision in PRECISIONS:
+            row = Row(f"flux_{precision}", "flux", f"{precision}, from text", threads)
+            cases.append(Case(row, partial(flux_ctr, flux, files, threads, precision)))
     return cases
 
 
 MODELS = ("deepfm", "dcn_v2")
+PRECISIONS = ("fp32", "bf16")
 
 
-def flux_model(flux: Flux, files: Files, threads: int, model: str, _round: int) -> Sample:
-    return flux.train(model, files, threads, "bf16")
+def flux_model(flux: Flux, files: Files, threads: int, model: str, seed: int) -> Sample:
+    return flux.train(model, files, threads, "bf16", seed)
 
 
 def model_cases(flux: Flux | None, torch: TorchPeer, files: Files, threads: int) -> list[Case]:
@@ -201,7 +200,7 @@ def measure_all(cases: Sequence[Case], repeat: int, table: Table) -> None:
         table.add(one)
     for round_number in range(1, repeat + 1):
         for case, one in zip(cases, series, strict=True):
-            if one.failure:
+            if one.failure or (case.rounds and round_number > case.rounds):
                 continue
             name = f"{case.row.system}, {case.row.setup}, threads {case.row.threads}"
             try:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness import cluster
-from harness.machine import QUIET_CORES
 from harness.rows import Sample, Series, Table
 from harness.text import markdown
 
 FIGURES = (
-    *("system", "set-up", "ex/s median", "best", "/ Paddle", "/ one process", "test AUC"),
+    *("system", "set-up", "ex/s median", "quartiles", "test AUC"),
     *("server CPU s/M", "worker CPU s/M", "B/ex to", "B/ex from", "server MiB", "worker MiB"),
     "noise",
 )
+RATIOS = ("set-up", "against", "ratio of ex/s")
 COSTS = (
     *("set-up", "ex/s", "server core-s", "worker core-s", "rest core-s", "all core-s"),
     *("server GB-s", "worker GB-s", "rest GB-s", "all GB-s"),
@@ -56,21 +56,18 @@ def _worker_cpu(series: Series, examples: int) -> float | None:
     return cluster.per_million(series, examples, *cluster.ALL_ROLES) if value is None else value
 
 
-def figure_cells(series: Series, table: Table, examples: int) -> tuple[str, ...]:
+def figure_cells(series: Series, examples: int) -> tuple[str, ...]:
     row = series.row
     if not series.samples:
         why = "skipped" if series.skipped else "failed"
         return (row.system, row.setup, why, *[""] * (len(FIGURES) - 3))
     sent = series.middle(_to_servers)
     got = series.middle(_from_servers)
-    others = series.others_cores()
     return (
         row.system,
         row.setup,
         f"{series.speed():,.0f}",
-        f"{series.best():,.0f}",
-        _number(table.ratio(row.key, cluster.PADDLE, row.threads), ".2f"),
-        _number(table.ratio(row.key, ONE_PROCESS.get(row.key, ""), row.threads), ".2f"),
+        series.shown_quartiles(),
         _number(series.auc(), ".5f"),
         _number(cluster.per_million(series, examples, "server"), ".2f"),
         _number(_worker_cpu(series, examples), ".2f"),
@@ -78,8 +75,24 @@ def figure_cells(series: Series, table: Table, examples: int) -> tuple[str, ...]
         _number(None if got is None else got / examples, ",.0f"),
         _mib(series, "server"),
         _mib(series, "worker"),
-        f"{others:.2f} !" if others > QUIET_CORES else f"{others:.2f}",
+        series.noise(),
     )
+
+
+def ratio_lines(table: Table) -> list[tuple[str, ...]]:
+    """Each row beside Paddle, beside the same arithmetic in one process, beside its own thread."""
+    lines: list[tuple[str, ...]] = []
+    for series in table.series:
+        row = series.row
+        compared = []
+        if row.key != cluster.PADDLE:
+            compared.append(("Paddle", table.ratio(row.key, cluster.PADDLE, row.threads)))
+        one_process = ONE_PROCESS.get(row.key, row.key)
+        if one_process != row.key:
+            compared.append(("one process", table.ratio(row.key, one_process, row.threads)))
+        compared.append(("its own with 1 thread", table.over_one_thread(row.key, row.threads)))
+        lines += [(row.setup, name, ratio.text()) for name, ratio in compared if ratio]
+    return lines
 
 
 def cost_cells(series: Series, examples: int) -> tuple[str, ...]:
@@ -123,8 +136,10 @@ def render(table: Table, examples: int) -> list[str]:
         "Paddle's time is training alone, from memory.",
         "",
     ]
-    rows = [figure_cells(series, table, examples) for series in table.series]
+    rows = [figure_cells(series, examples) for series in table.series]
     text += [markdown([FIGURES, *rows], frozenset(range(2, len(FIGURES)))), ""]
+    if lines := ratio_lines(table):
+        text += ["## Ratios of the cluster part", "", markdown([RATIOS, *lines], frozenset()), ""]
     text += _reasons(table.series)
     costs = [one for one in table.series if one.row.key in COST_KEYS and one.samples]
     if costs:

@@ -25,12 +25,19 @@ def peer_env() -> dict[str, str]:
     return env
 
 
-def generated(flux: Flux, cache: Path, examples: int, test_examples: int, threads: int) -> Files:
-    folder = cache / "data"
+def generated(
+    flux: Flux,
+    folder: Path,
+    examples: int,
+    test_examples: int,
+    threads: int,
+    seeds: tuple[int, int] = (TRAIN_SEED, TEST_SEED),
+) -> Files:
+    """Made anew in each run. Other seeds are other examples of the same hidden truth."""
     files = Files(folder / "train.tsv", folder / "test.tsv", examples)
     print(f"generating {examples:,} examples to train on and {test_examples:,} to test on")
-    flux.generate(examples, TRAIN_SEED, files.train, threads)
-    flux.generate(test_examples, TEST_SEED, files.test, threads)
+    flux.generate(examples, seeds[0], files.train, threads)
+    flux.generate(test_examples, seeds[1], files.test, threads)
     return files
 
 

@@ -14,6 +14,7 @@ from harness.rows import Sample, Wire
 from harness.watch import uses
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+SEED = 1  # of a job that names none
 SUMMARY_FIELDS = ("examples", "examples_per_s", "auc", "lost", "doubled", "skipped")
 
 
@@ -63,7 +64,9 @@ class Flux:
             ) from error
         part.rename(out)
 
-    def command(self, job: str, files: Files, threads: int, precision: str) -> list[str]:
+    def command(
+        self, job: str, files: Files, threads: int, precision: str, seed: int = SEED
+    ) -> list[str]:
         output = self.scratch / "output"
         shutil.rmtree(output, ignore_errors=True)
         return [
@@ -71,25 +74,37 @@ class Flux:
             *("--threads", str(threads)),
             *("--set", f"data.train={files.train}", "--set", f"data.test={files.test}"),
             *("--set", f"precision={precision}", "--set", f"output={output}"),
+            *("--set", f"seed={seed}"),
             *("--summary", str(self.summary_path())),
         ]
 
-    def role_command(self, files: Files, shape: Shape, precision: str) -> list[str]:
-        """`flux run` of CTR-DNN in this shape."""
-        command = self.command("ctr_dnn", files, shape.threads, precision)
+    def role_command(
+        self, files: Files, shape: Shape, precision: str, job: str = "ctr_dnn", seed: int = SEED
+    ) -> list[str]:
+        """`flux run` in this shape."""
+        command = self.command(job, files, shape.threads, precision, seed)
         if shape.servers:
             command += ["--servers", str(shape.servers), "--workers", str(shape.workers)]
             command += ["--set", f"wire={shape.wire}"]
         return command
 
-    def train_roles(self, files: Files, shape: Shape, precision: str, cores: int) -> Sample:
+    def train_roles(
+        self,
+        files: Files,
+        shape: Shape,
+        precision: str,
+        cores: int,
+        *,
+        job: str = "ctr_dnn",
+        seed: int = SEED,
+    ) -> Sample:
         """One fresh run, each of its processes measured from outside.
 
         Its memory is the sum of the processes' peaks.
         """
         self.scratch.mkdir(parents=True, exist_ok=True)
         self.summary_path().unlink(missing_ok=True)
-        command = self.role_command(files, shape, precision)
+        command = self.role_command(files, shape, precision, job, seed)
         outcome = process.run(command, cores=cores, watched=True)
         summary = read_summary(self.summary_path())
         check_summary(summary, files.examples)
@@ -105,16 +120,21 @@ class Flux:
             extra={"summary": summary, "cpu_s": round(outcome.cpu_s, 2)},
             roles=roles,
             wire=wire_of(summary, shape) if shape.servers else None,
+            seed=seed,
         )
 
     def summary_path(self) -> Path:
         return self.scratch / "summary.json"
 
-    def train(self, job: str, files: Files, threads: int, precision: str) -> Sample:
+    def train(
+        self, job: str, files: Files, threads: int, precision: str, seed: int = SEED
+    ) -> Sample:
         """One fresh run; its speed is the summary's, its memory and wall are seen from outside."""
         self.scratch.mkdir(parents=True, exist_ok=True)
         self.summary_path().unlink(missing_ok=True)
-        outcome = process.run(self.command(job, files, threads, precision), cores=threads)
+        outcome = process.run(
+            self.command(job, files, threads, precision, seed), cores=threads
+        )
         summary = read_summary(self.summary_path())
         check_summary(summary, files.examples)
         return Sample(
@@ -124,6 +144,7 @@ class Flux:
             others_cores=outcome.others_cores,
             auc=float(str(summary["auc"])),
             extra={"summary": summary, "cpu_s": round(outcome.cpu_s, 2)},
+            seed=seed,
         )
 
 

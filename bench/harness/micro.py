@@ -11,6 +11,7 @@ from harness import data, process
 from harness.errors import BenchError
 from harness.rows import Table
 
+PAIRED = ("rpc", "grpc")  # a ratio is made of them, so they are run in turns
 NAMES = ("parse", "formats", "table", "net", "op", "wire", "rpc", "grpc", "checkpoint")
 # What a bench is told beside its defaults: a table that fits beside everything else.
 WORDS = {"checkpoint": ("--keys", "2000000")}
@@ -52,21 +53,28 @@ def split_output(output: str) -> tuple[str, list[Line]]:
     return "\n".join(text).strip(), lines
 
 
-def run_all(folder: Path) -> list[Micro]:
-    results = []
-    for name in NAMES:
-        binary = folder / f"{name}_bench"
-        if not binary.exists():
-            reason = "not built (configure with -DFLUX_BENCH=ON)"
-            results.append(Micro(binary.name, "", [], reason))
-            continue
-        print(f"running {binary.name}", flush=True)
-        try:
-            table, lines = split_output(process.run([str(binary), *WORDS.get(name, ())]).output)
-            results.append(Micro(binary.name, table, lines))
-        except BenchError as error:
-            results.append(Micro(binary.name, "", [], str(error)))
-    return results
+def _run(folder: Path, name: str) -> Micro:
+    binary = folder / f"{name}_bench"
+    if not binary.exists():
+        return Micro(binary.name, "", [], "not built (configure with -DFLUX_BENCH=ON)")
+    print(f"running {binary.name}", flush=True)
+    try:
+        table, lines = split_output(process.run([str(binary), *WORDS.get(name, ())]).output)
+        return Micro(binary.name, table, lines)
+    except BenchError as error:
+        return Micro(binary.name, "", [], str(error))
+
+
+def run_all(folder: Path, rounds: int = 1) -> list[Micro]:
+    """Each once, those of PAIRED `rounds` times in turns; lines of the later rounds name theirs."""
+    results = {name: _run(folder, name) for name in NAMES}
+    for number in range(2, rounds + 1):
+        if any(results[name].failure for name in PAIRED):
+            break
+        for name in PAIRED:
+            lines = _run(folder, name).lines
+            results[name].lines.extend({**line, "round": number} for line in lines)
+    return list(results.values())
 
 
 def torch_gemm(python: Path, threads: Sequence[int]) -> list[Line]:

@@ -114,4 +114,5 @@ class PaddlePeer:
                 "whole_life": {use.name: use.cpu_s for use in uses(tracks)},
             },
             roles=roles,
+            seed=seed,
         )

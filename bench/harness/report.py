@@ -15,9 +15,10 @@ from harness.targets import MODELS, Target
 from harness.text import markdown
 
 HEADER = (
-    *("system", "set-up", "threads", "ex/s median", "best", "ratio", "test AUC", "peak MiB"),
+    *("system", "set-up", "threads", "ex/s median", "quartiles", "test AUC", "peak MiB"),
     "noise",
 )
+RATIO_HEADER = ("system", "set-up", "against", "ratio of ex/s")
 RIGHT = frozenset(range(2, len(HEADER)))
 # The row that ratios refer to, at the same number of threads.
 REFERENCE = {
@@ -30,6 +31,16 @@ REFERENCE = {
     },
 }
 DEFAULT_REFERENCE = "torch_fp32"
+RATIO_TEXT = (
+    "Median of the pairs of a round, at the same number of threads unless said otherwise. Medians "
+    "of AUC; where that is more than 0.001 below the other side's there is no ratio."
+)
+TABLES = {  # field of the report -> its name in the JSON
+    "table": "rows",
+    "cluster": "cluster_rows",
+    "own_threads": "threads_rows",
+    "versus_old": "old_rows",
+}
 
 
 @dataclass
@@ -43,6 +54,8 @@ class Report:
     versions: dict[str, str] = field(default_factory=dict)
     table: Table = field(default_factory=Table)
     cluster: Table = field(default_factory=Table)
+    own_threads: Table = field(default_factory=Table)  # part threads
+    versus_old: Table = field(default_factory=Table)  # part old
     targets: list[Target] = field(default_factory=list)
     gemm: list[Line] = field(default_factory=list)
     shares: list[tuple[str, int, str, float]] = field(default_factory=list)
@@ -70,49 +83,65 @@ def doubts(tables: Sequence[Table], shares: Sequence[tuple[str, int, str, float]
     return warnings
 
 
-def row_cells(series: Series, table: Table) -> tuple[str, ...]:
+def row_cells(series: Series) -> tuple[str, ...]:
     row = series.row
     if not series.samples:
-        return (row.system, row.setup, str(row.threads), "failed", "", "", "", "", "")
-    ratio = table.ratio(row.key, REFERENCE.get(row.key, DEFAULT_REFERENCE), row.threads)
+        return (row.system, row.setup, str(row.threads), "failed", "", "", "", "")
     auc = series.auc()
-    others = series.others_cores()
     return (
         row.system,
         row.setup,
         str(row.threads),
         f"{series.speed():,.0f}",
-        f"{series.best():,.0f}",
-        "-" if ratio is None else f"{ratio:.2f}x",
+        series.shown_quartiles(),
         "-" if auc is None else f"{auc:.5f}",
         f"{series.peak_rss_bytes() / 2**20:,.0f}",
-        f"{others:.2f} !" if others > QUIET_CORES else f"{others:.2f}",
+        series.noise(),
+    )
+
+
+def ratio_lines(report: Report) -> list[tuple[str, ...]]:
+    """Each row beside that of its group, and each row of flux beside its own with one thread."""
+    lines: list[tuple[str, ...]] = []
+    for series in _ordered(report.table):
+        row = series.row
+        to = REFERENCE.get(row.key, DEFAULT_REFERENCE)
+        ratio = report.table.ratio(row.key, to, row.threads)
+        reference = report.table.find(to, row.threads)
+        if ratio and reference and to != row.key:
+            against = f"{reference.row.system}, {reference.row.setup}"
+            lines.append((row.system, row.setup, against, ratio.text()))
+        alone = report.table.over_one_thread(row.key, row.threads)
+        if alone and row.system == "flux":
+            lines.append((row.system, row.setup, "its own with 1 thread", alone.text()))
+    return lines
+
+
+def _ordered(table: Table) -> list[Series]:
+    """By reference, most threads first."""
+    references = list(REFERENCE)
+    return sorted(
+        table.series,
+        key=lambda one: (
+            references.index(one.row.key) // 2 + 1 if one.row.key in REFERENCE else 0,
+            -one.row.threads,
+        ),
     )
 
 
 def _figures(report: Report) -> list[str]:
     if not report.table.series:
         return []
-    head = (
-        "ratio: to PyTorch eager fp32 from memory, or to the peer of the same model, at the same "
-        "threads. "
-        "noise: cores used by other processes (worst run)."
-    )
-    references = list(REFERENCE)
-    ordered = sorted(
-        report.table.series,
-        key=lambda one: (
-            references.index(one.row.key) // 2 + 1 if one.row.key in REFERENCE else 0,
-            -one.row.threads,
-        ),
-    )
-    rows = [row_cells(series, report.table) for series in ordered]
+    head = "noise: cores used by other processes (worst run)."
+    rows = [row_cells(series) for series in _ordered(report.table)]
     text = ["## Figures", head, "", markdown([HEADER, *rows], RIGHT), ""]
     for series in report.table.series:
         if series.failure:
             row = series.row
             text.append(f"failed: {row.system}, {row.setup}, threads {row.threads}")
             text += ["```", series.failure, "```"]
+    if lines := ratio_lines(report):
+        text += ["## Ratios", RATIO_TEXT, "", markdown([RATIO_HEADER, *lines], frozenset()), ""]
     return text
 
 
@@ -121,7 +150,7 @@ def _targets(report: Report) -> list[str]:
         return []
     rows = [(one.name, one.wanted, one.measured, one.verdict()) for one in report.targets]
     head = ("target", "wanted", "measured", "verdict")
-    return ["## Targets", "", markdown([head, *rows], frozenset({1, 2})), ""]
+    return ["## Targets", "", markdown([head, *rows], frozenset({1})), ""]
 
 
 def _gemm(report: Report) -> list[str]:
@@ -172,13 +201,12 @@ def render(report: Report) -> str:
 
 
 def as_json(report: Report) -> dict[str, object]:
-    tables = ("table", "cluster")
-    fields = {name: value for name, value in vars(report).items() if name not in tables}
+    fields = {name: value for name, value in vars(report).items() if name not in TABLES}
     fields["machine"] = asdict(report.machine)
     fields["targets"] = [asdict(one) for one in report.targets]
     fields["micro"] = [asdict(one) for one in report.micro]
-    fields["rows"] = _rows(report.table)
-    fields["cluster_rows"] = _rows(report.cluster)
+    for name, key in TABLES.items():
+        fields[key] = _rows(getattr(report, name))
     return fields
 
 

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 
+from harness.machine import QUIET_CORES
+from harness.ratio import AUC, Measure, Ratio, Side, spread
+
 
 @dataclass(frozen=True)
 class Row:
@@ -47,6 +50,7 @@ class Sample:
     extra: dict[str, object] = field(default_factory=dict)
     roles: tuple[RoleUse, ...] = ()
     wire: Wire | None = None
+    seed: int | None = None  # None: the program has one of its own, which it does not tell
 
     def cpu_s(self, *roles: str) -> float | None:
         """CPU seconds of all processes of these roles; None when there is none."""
@@ -69,6 +73,7 @@ class Case:
 
     row: Row
     measure: Callable[[int], Sample]
+    rounds: int | None = None  # in which it takes part, from the first; None: in all
 
 
 @dataclass
@@ -91,15 +96,37 @@ class Series:
     def best(self) -> float:
         return max(sample.examples_per_s for sample in self.samples)
 
+    def quartiles(self) -> tuple[float, float]:
+        return spread([sample.examples_per_s for sample in self.samples])
+
     def auc(self) -> float | None:
         values = [sample.auc for sample in self.samples if sample.auc is not None]
         return median(values) if values else None
+
+    def side(self, divisor: float = 1.0) -> Side:
+        """As one side of a ratio, its speeds divided by something, such as cores."""
+        seeds = [sample.seed for sample in self.samples if sample.seed is not None]
+        return Side(
+            speeds=tuple(sample.examples_per_s / divisor for sample in self.samples),
+            threads=self.row.threads,
+            seeds=tuple(seeds) if len(seeds) == len(self.samples) else None,
+            quality=self.auc(),
+        )
 
     def peak_rss_bytes(self) -> int:
         return max(sample.peak_rss_bytes for sample in self.samples)
 
     def others_cores(self) -> float:
         return max(sample.others_cores for sample in self.samples)
+
+    def noise(self) -> str:
+        """Cores used by others in the worst run, marked where they are too many."""
+        others = self.others_cores()
+        return f"{others:.2f} !" if others > QUIET_CORES else f"{others:.2f}"
+
+    def shown_quartiles(self) -> str:
+        low, high = self.quartiles()
+        return f"{low:,.0f} to {high:,.0f}"
 
 
 class Table:
@@ -118,10 +145,19 @@ class Table:
                 return series
         return None
 
-    def ratio(self, key: str, to: str, threads: int) -> float | None:
-        """Ratio of median speeds at the same number of threads; None if either is missing."""
+    def ratio(
+        self, key: str, to: str, threads: int, measure: Measure | None = AUC
+    ) -> Ratio | None:
+        """Of speeds at the same number of threads; None if either is missing."""
         one, other = self.find(key, threads), self.find(to, threads)
-        return one.speed() / other.speed() if one and other else None
+        return Ratio(one.side(), other.side(), measure) if one and other else None
+
+    def over_one_thread(self, key: str, threads: int) -> Ratio | None:
+        """Of a row's speed to its own with one thread, whose AUC is the measure, too."""
+        one, alone = self.find(key, threads), self.find(key, 1)
+        if threads == 1 or not one or not alone:
+            return None
+        return Ratio(one.side(), alone.side(), peer="its own with 1 thread,")
 
     def threads(self) -> list[int]:
         """Thread counts present, most first."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from harness import cluster
 from harness.micro import Line
-from harness.rows import Table
+from harness.ratio import NOT_COMPARABLE, Ratio, Side
+from harness.rows import Series, Table
 
 FP32_RATIO = 1.75
 BF16_RATIO = 1.8
@@ -43,20 +44,43 @@ class Target:
     name: str
     wanted: str
     measured: str
-    met: bool | None  # None: not measured
+    met: bool | None  # None: not measured, or cannot be judged
+    why: str = ""  # what keeps a ratio from being judged by its figure
+    ratio: Ratio | None = None  # all that it was judged by
 
     def verdict(self) -> str:
+        if self.why:
+            return f"{'not judged' if self.met is None else 'missed'} ({self.why})"
         return {True: "met", False: "MISSED", None: "not measured"}[self.met]
 
 
+def judged(
+    name: str, wanted: str, ratio: Ratio | None, met: bool, measured: str | None = None
+) -> Target:
+    """A target on a ratio, or on a figure (`measured`) of the two sides of one.
+
+    It is met only if the two can be compared, and judged only if that is known.
+    """
+    if ratio is None or not ratio.pairs():
+        return Target(name, wanted, "-", None)
+    if not ratio.comparable():
+        return Target(name, wanted, ratio.text(), False, NOT_COMPARABLE, ratio)
+    shown = ratio.text() if measured is None else f"{measured} ({ratio.details()})"
+    if not ratio.recorded():
+        assert ratio.measure
+        why = f"{ratio.measure.name} not recorded"
+        return Target(name, wanted, shown, None, why, ratio)
+    return Target(name, wanted, shown, met, "", ratio)
+
+
+def at_least(name: str, least: float, ratio: Ratio | None) -> Target:
+    met = ratio is not None and bool(ratio.pairs()) and ratio.value() >= least
+    return judged(name, f">= {least:.2f}x", ratio, met)
+
+
 def _ratio(table: Table, key: str, to: str, threads: int, name: str, least: float) -> Target:
-    value = table.ratio(key, to, threads)
-    return Target(
-        name=f"{name}, {threads} threads" if threads > 1 else f"{name}, 1 thread",
-        wanted=f">= {least:.2f}x",
-        measured="-" if value is None else f"{value:.2f}x",
-        met=None if value is None else value >= least,
-    )
+    name = f"{name}, {threads} threads" if threads > 1 else f"{name}, 1 thread"
+    return at_least(name, least, table.ratio(key, to, threads))
 
 
 def _auc(table: Table, key: str, peer: str, threads: int, name: str) -> Target:
@@ -95,15 +119,15 @@ def _memory(table: Table, threads: int) -> Target:
         for series in table.series
         if _is_ctr_of_torch(series.row.key) and series.row.threads == threads and series.samples
     ]
-    ours = max((one.peak_rss_bytes() for one in flux if one), default=None)
-    theirs = min((one.peak_rss_bytes() for one in torch), default=None)
-    share = None if ours is None or theirs is None else ours / theirs
-    return Target(
-        name=f"peak memory of flux / leanest PyTorch row, threads {threads}",
-        wanted=f"<= {MEMORY_SHARE:.2f}",
-        measured="-" if share is None else f"{share:.2f}",
-        met=None if share is None else share <= MEMORY_SHARE,
-    )
+    ours = max((one for one in flux if one), key=Series.peak_rss_bytes, default=None)
+    theirs = min(torch, key=Series.peak_rss_bytes, default=None)
+    name = f"peak memory of flux / leanest PyTorch row, threads {threads}"
+    wanted = f"<= {MEMORY_SHARE:.2f}"
+    if ours is None or theirs is None:
+        return Target(name, wanted, "-", None)
+    share = ours.peak_rss_bytes() / theirs.peak_rss_bytes()
+    sides = Ratio(ours.side(), theirs.side())
+    return judged(name, wanted, sides, share <= MEMORY_SHARE, f"{share:.2f}")
 
 
 def judge(table: Table, first_line_s: float | None, parts: frozenset[str]) -> list[Target]:
@@ -152,12 +176,12 @@ def _server_cpu(table: Table, threads: int, examples: int) -> Target:
     ours = cluster.server_cpu(table, "cluster_fp32", threads, examples)
     theirs = cluster.server_cpu(table, cluster.PADDLE, threads, examples)
     most = None if theirs is None else theirs * SERVER_CPU_SHARE
-    return Target(
-        name=f"CPU of the server per million examples, 1/5 of Paddle's, threads {threads}",
-        wanted="-" if most is None else f"<= {most:.2f} s",
-        measured="-" if ours is None else f"{ours:.2f} s",
-        met=None if ours is None or most is None else ours <= most,
-    )
+    name = f"CPU of the server per million examples, 1/5 of Paddle's, threads {threads}"
+    wanted = "-" if most is None else f"<= {most:.2f} s"
+    if ours is None or most is None:
+        return Target(name, wanted, "-" if ours is None else f"{ours:.2f} s", None)
+    sides = table.ratio("cluster_fp32", cluster.PADDLE, threads)
+    return judged(name, wanted, sides, ours <= most, f"{ours:.2f} s")
 
 
 def judge_cluster(table: Table, threads: int, examples: int) -> list[Target]:
@@ -180,27 +204,32 @@ def judge_cluster(table: Table, threads: int, examples: int) -> list[Target]:
     return [*result, _server_cpu(table, threads, examples)]
 
 
-def rpc_cpu_us(lines: Sequence[Line], system: str) -> float | None:
-    """CPU of a call of the big size, client and server together; the dearest line counts."""
-    found = [
-        float(str(line["cpu_us"]))
-        for line in lines
-        if (line.get("bench"), line.get("system")) == ("rpc", system)
-        and (line.get("request"), line.get("reply")) == (RPC_REQUEST_BYTES, RPC_REPLY_BYTES)
-        and "cpu_us" in line
-    ]
-    return max(found, default=None)
+def rpc_cpu_us(lines: Sequence[Line], system: str) -> dict[int, float]:
+    """CPU of a call of the big size by round, client and server together.
+
+    Of several lines of a round the dearest counts.
+    """
+    found: dict[int, float] = {}
+    for line in lines:
+        if (
+            (line.get("bench"), line.get("system")) == ("rpc", system)
+            and (line.get("request"), line.get("reply")) == (RPC_REQUEST_BYTES, RPC_REPLY_BYTES)
+            and "cpu_us" in line
+        ):
+            number = int(str(line.get("round", 1)))
+            found[number] = max(found.get(number, 0.0), float(str(line["cpu_us"])))
+    return found
 
 
 def judge_rpc(lines: Sequence[Line]) -> Target:
     ours, theirs = rpc_cpu_us(lines, "flux tcp"), rpc_cpu_us(lines, "grpc tcp")
-    ratio = None if ours is None or theirs is None else theirs / ours
-    return Target(
-        name="CPU of a call of 80 KB / 440 KB: gRPC / ours with checksum, TCP",
-        wanted=f">= {RPC_CPU_RATIO:.2f}x",
-        measured="-" if ratio is None else f"{ratio:.2f}x",
-        met=None if ratio is None else ratio >= RPC_CPU_RATIO,
-    )
+    both = sorted(set(ours) & set(theirs))
+    sides = [
+        Side(tuple(1 / cpu_us[number] for number in both), threads=None, seeds=())
+        for cpu_us in (ours, theirs)
+    ]
+    name = "CPU of a call of 80 KB / 440 KB: gRPC / ours with checksum, TCP"
+    return at_least(name, RPC_CPU_RATIO, Ratio(sides[0], sides[1], measure=None))
 
 
 def format_speed(lines: Sequence[Line], name: str) -> float | None:

@@ -242,9 +242,19 @@ class Rpc(unittest.TestCase):
             call("grpc tcp", 600.0),
         ]
         judged = targets.judge_rpc(lines)
-        self.assertEqual((judged.measured, judged.verdict()), ("3.16x", "met"))
+        said = "3.16x (no model, CPU of all threads, no seed, 1 pair)"
+        self.assertEqual((judged.measured, judged.verdict()), (said, "met"))
         self.assertEqual(targets.judge_rpc([*lines, call("flux tcp", 201.0)]).verdict(), "MISSED")
         self.assertEqual(targets.judge_rpc(lines[:-1]).verdict(), "not measured")
+
+    def test_rounds_are_pairs(self) -> None:
+        lines: list[Line] = []
+        for number, (ours, theirs) in enumerate(((100.0, 400.0), (200.0, 700.0), (100.0, 300.0))):
+            lines.append({**call("flux tcp", ours), "round": number + 1})
+            lines.append({**call("grpc tcp", theirs), "round": number + 1})
+        judged = targets.judge_rpc(lines)
+        self.assertTrue(judged.measured.startswith("3.50x (no model"), judged.measured)
+        self.assertIn("3 pairs, quartiles 3.25 to 3.75", judged.measured)
 
 
 class Text(unittest.TestCase):
@@ -259,17 +269,25 @@ class Text(unittest.TestCase):
         rows = self.lines(good_table())
         head = rows[0]
         row = dict(zip(head, next(row for row in rows if row[1] == "cluster_fp32"), strict=True))
-        self.assertEqual(row["/ Paddle"], "3.00")
-        self.assertEqual(row["/ one process"], "0.86")
         self.assertEqual(row["server CPU s/M"], "3.00")
         self.assertEqual(row["worker CPU s/M"], "24.00")
         self.assertEqual((row["B/ex to"], row["B/ex from"]), ("600", "900"))
-        bf16 = dict(zip(head, next(row for row in rows if row[1] == "cluster_bf16"), strict=True))
-        self.assertEqual(bf16["/ one process"], "0.76")
+
+    def test_ratios_name_what_they_are_held_against(self) -> None:
+        table = good_table()
+        table.series = [one for one in table.series if one.row.threads == 2]
+        rows = {(row[0], row[1]): row[2] for row in self.lines(table) if len(row) == 3}
+        self.assertNotIn(("cluster_fp32", "its own with 1 thread"), rows)
+        known = "AUC 0.7853 vs 0.7500, 2 threads, seed not recorded, 1 pair"
+        self.assertEqual(rows["cluster_fp32", "Paddle"], f"3.00x ({known})")
+        self.assertTrue(rows["cluster_fp32", "one process"].startswith("0.86x (AUC 0.7853 vs"))
+        self.assertTrue(rows["cluster_bf16", "one process"].startswith("0.76x (AUC 0.7845 vs"))
+        rows = {(row[0], row[1]): row[2] for row in self.lines(good_table()) if len(row) == 3}
+        self.assertIn("2 vs 1 threads", rows["cluster_fp32", "its own with 1 thread"])
 
     def test_costs_by_role_and_together(self) -> None:
         rows = self.lines(good_table())
-        start = next(n for n, row in enumerate(rows) if row[0] == "set-up")
+        start = next(n for n, row in enumerate(rows) if row[:2] == ["set-up", "ex/s"])
         head, costs = rows[start], rows[start + 2 :]
         self.assertEqual(len(costs), 4)
         one_process = dict(zip(head, costs[0], strict=True))

@@ -58,7 +58,8 @@ class Rows(unittest.TestCase):
 
     def test_ratio_compares_equal_threads_only(self) -> None:
         rows = table(series("a", 2, sample(30)), series("b", 2, sample(20)), series("b", 1))
-        self.assertEqual(rows.ratio("a", "b", 2), 1.5)
+        ratio = rows.ratio("a", "b", 2)
+        self.assertEqual(ratio and ratio.value(), 1.5)
         self.assertIsNone(rows.ratio("a", "b", 1))
         self.assertEqual(rows.threads(), [2, 1])
 
@@ -110,7 +111,7 @@ class Targets(unittest.TestCase):
     def test_each_limit_can_be_missed(self) -> None:
         rows = table(
             series("torch_fp32", 2, sample(40_000, 0.780)),
-            series("flux_fp32", 2, sample(69_999, 0.7799)),
+            series("flux_fp32", 2, sample(69_999, 0.7799)),  # below, but not by much
             series("flux_bf16", 2, sample(69_999, 0.7793)),
         )
         verdicts = self.verdicts(rows, 1.01)
@@ -175,14 +176,30 @@ class Text(unittest.TestCase):
         one.targets = targets.judge(one.table, 0.5, Targets.PARTS)
         return one
 
-    def test_cells_have_ratio_to_the_reference_of_their_group(self) -> None:
+    def test_figures_and_ratios_to_the_reference_of_their_group(self) -> None:
         lines = report.render(self.a_report()).splitlines()
-        flux = next(line for line in lines if line.startswith("| flux") and "flux_fp32" in line)
+        flux, ratio = (line for line in lines if line.startswith("| flux") and "flux_fp32" in line)
         self.assertIn(" 70,000 |", flux)
-        self.assertIn("1.75x", flux)
         self.assertIn("0.77950", flux)
-        lr = next(line for line in lines if "flux_lr" in line)
-        self.assertIn("3.25x", lr)
+        known = "AUC 0.7795 vs 0.7790, 2 threads, seed not recorded, 1 pair"
+        self.assertIn(f"| torch, torch_fp32 | 1.75x ({known})", ratio)
+        lr = [line for line in lines if "flux_lr" in line]
+        self.assertIn("3.25x", lr[1])
+
+    def test_no_ratio_where_less_was_learnt(self) -> None:
+        one = self.a_report()
+        one.table = table(
+            series("xlearn", 2, sample(154_232, 0.76364)),
+            series("flux_fm", 2, sample(725_271, 0.76091)),
+            series("flux_fm", 1, sample(435_564, 0.78570)),
+        )
+        one.targets = targets.judge(one.table, None, frozenset({"fm"}))
+        text = report.render(one)
+        self.assertNotIn("4.70", text)
+        self.assertNotIn("1.67", text)
+        self.assertIn("not comparable: AUC 0.7609 is 0.0027 below the peer's 0.7636 (", text)
+        self.assertIn("AUC 0.7609 is 0.0248 below its own with 1 thread, 0.7857 (2 vs 1", text)
+        self.assertIn("| missed (not comparable) |", text)
 
     def test_columns_line_up(self) -> None:
         text = markdown([("a", "bb"), ("ccc", "1"), ("d", "22")], frozenset({1}))
