@@ -44,7 +44,7 @@ FcProducts::FcProducts(const FcShape& shape, NetMemory& memory, const GemmKernel
   sums_ = memory.allocate_array<float>(parts * n16);
   weight_ = memory.allocate_array<float>(depth(in) * n16);
   if (s_.dx) transposed_ = memory.allocate_array<float>(depth(n) * round_up(s_.dx.width, 16));
-  kept_x_ = memory.allocate_array<float>(depth(s_.batch_max) * round_up(in, 16));
+  kept_x_ = memory.allocate_array<float>(depth(s_.batch_max) * round_up(in, kernels.a_rows));
   if (pair_ > 1) kept_dz_ = memory.allocate_array<float>(depth(s_.batch_max) * n16);
   if (skip_) {
     const auto squeezed = [&](size_t width, DType type) {
@@ -349,7 +349,7 @@ const GemmKernels* best_gemm_kernels(const FcShape& shape) {
     if (cpu_has_amx_bf16()) return &gemm_kernels_amx();
     return cpu_has_avx512_bf16() ? &gemm_kernels_bf16() : nullptr;
   }
-  return cpu_has_avx512() ? &gemm_kernels_f32() : nullptr;
+  return cpu_has_avx512() ? &gemm_kernels_avx512() : &gemm_kernels_avx2();
 }
 
 Result<std::unique_ptr<FcProducts>> make_products(const FcShape& shape, NetMemory& memory) {

@@ -10,7 +10,7 @@
 namespace flux {
 namespace {
 
-enum class Maker : unsigned char { kAvx512, kAmx };
+enum class Maker : unsigned char { kAvx2, kAvx512, kAmx };
 
 struct Case {
   Maker maker;
@@ -26,7 +26,8 @@ struct Case {
 
 const GemmKernels* kernels_of(Maker maker, DType type) {
   if (maker == Maker::kAmx) return &gemm_kernels_amx();
-  return type == DType::kBf16 ? &gemm_kernels_bf16() : &gemm_kernels_f32();
+  if (maker == Maker::kAvx2) return &gemm_kernels_avx2();
+  return type == DType::kBf16 ? &gemm_kernels_bf16() : &gemm_kernels_avx512();
 }
 
 // Runs one layer and holds each product against plain loops in double over the same inputs.
@@ -191,18 +192,20 @@ TEST_P(FcProductsTest, AgreeWithPlainLoops) {
 }
 
 bool on_this_cpu(Maker maker, DType type) {
+  if (maker == Maker::kAvx2) return type == DType::kF32;
   if (maker == Maker::kAmx) return type == DType::kBf16 && cpu_has_amx_bf16();
   if (type == DType::kBf16) return cpu_has_avx512_bf16();
   return cpu_has_avx512();
 }
 
 const char* name_of(Maker maker) {
+  if (maker == Maker::kAvx2) return "avx2";
   return maker == Maker::kAmx ? "amx" : "avx512";
 }
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const Maker maker : {Maker::kAvx512, Maker::kAmx}) {
+  for (const Maker maker : {Maker::kAvx2, Maker::kAvx512, Maker::kAmx}) {
     for (const DType type : {DType::kF32, DType::kBf16}) {
       if (!on_this_cpu(maker, type)) continue;
       for (const uint32_t batch : {1U, 2U, 7U, 8U, 33U, 37U}) {

@@ -12,6 +12,7 @@ namespace flux {
 namespace {
 
 #include "flux/nn/bf16_units.inc"
+#include "flux/nn/vectors_avx512.inc"
 
 constexpr uint32_t kDepth = 16;  // units of k in a tile
 constexpr uint32_t kVectors = 2;
