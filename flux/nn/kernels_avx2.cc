@@ -88,7 +88,7 @@ using Element = float;
 using Unit = float;
 constexpr uint32_t kPair = 1;
 constexpr uint32_t kRowsA = 6, kVectors = 2;  // 12 sums, of 16 registers
-constexpr uint32_t kRowBlock = 48;
+constexpr uint32_t kRowBlock = 96;
 constexpr uint32_t kAhead = 8;
 
 inline Vec fma_units(Vec sum, Vec a, Vec b) {

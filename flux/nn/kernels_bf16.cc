@@ -8,7 +8,6 @@ namespace flux {
 namespace {
 
 #include "flux/nn/bf16_units.inc"
-#include "flux/nn/vectors_avx512.inc"
 
 constexpr uint32_t kRowsA = 8, kVectors = 3;  // 24 sums
 constexpr uint32_t kRowBlock = 32;
