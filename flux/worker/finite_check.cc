@@ -45,9 +45,7 @@ std::string gradient_problem(const Computed& batch) {
 std::string weight_problem(const Computed& batch) {
   const std::string rows = row_text(batch, batch.work->rows);
   if (!rows.empty()) return rows;
-  const size_t n = batch.parameters == nullptr ? 0 : batch.graph->parameter_count();
-  const size_t bad = first_not_finite(batch.parameters, n);
-  return bad < n ? parameter_text(*batch.graph, batch.parameters, bad) : "";
+  return batch.parameters == nullptr ? "" : broken_parameter(*batch.graph, batch.parameters);
 }
 
 // The one record whose prediction is not a number, unless many are.
@@ -62,12 +60,22 @@ std::string culprit(const Computed& batch) {
 
 }  // namespace
 
+std::string broken_parameter(const Graph& graph, const float* parameters) {
+  const size_t n = graph.parameter_count();
+  const size_t bad = first_not_finite(parameters, n);
+  return bad < n ? parameter_text(graph, parameters, bad) : "";
+}
+
 std::string why_refused(const Computed& batch) {
   std::string problem = gradient_problem(batch);
   if (!std::isfinite(batch.loss)) {
     const std::string loss = fmt::format("the loss is {}", float_text(batch.loss));
     problem = problem.empty() ? loss : loss + " and " + problem;
   }
+  // Nothing met it in this batch; it would in another one.
+  if (problem.empty() && batch.parameters != nullptr &&
+      !broken_parameter(*batch.graph, batch.parameters).empty())
+    problem = "a dense parameter is not finite";
   if (problem.empty()) [[likely]]
     return problem;
   const BatchItem& item = batch.work->item;
