@@ -100,7 +100,8 @@ lesser_cpus() {
       untested+=" $level"
     else
       echo "-- FLUX_ISA=$level"
-      run_ctest env "FLUX_ISA=$level" -- --test-dir build -R "^unit\\.($chosen_by_cpu)\$" || status=1
+      run_ctest env "FLUX_ISA=$level" -- --test-dir build -R "^unit\\.($chosen_by_cpu)\$" ||
+        status=1
     fi
   done
   [ -n "$above" ] || return 1

@@ -41,8 +41,8 @@ TEST(Relu, NanAndInfinitiesGoOneWayEverywhere) {
   relu.output_gradient = dy;
   const auto alone = run_operator(relu);
   ASSERT_TRUE(alone.is_ok()) << alone.status().message();
-  expect_alike(alone->output, y, "relu");
-  expect_alike(alone->gradients[0], dx, "gradient of relu");
+  expect_alike(alone.value().output, y, "relu");
+  expect_alike(alone.value().gradients[0], dx, "gradient of relu");
   for (const uint32_t units : {1U, 3U, 20U}) {
     OperatorRun fc;
     fc.op = "fc";
@@ -61,8 +61,8 @@ TEST(Relu, NanAndInfinitiesGoOneWayEverywhere) {
     fc.output_gradient = first;
     const auto layer = run_operator(fc);
     ASSERT_TRUE(layer.is_ok()) << layer.status().message();
-    expect_alike(layer->output, wide, fmt::format("fc of {}", units));
-    expect_alike(layer->gradients[0], dx, fmt::format("gradient of fc of {}", units));
+    expect_alike(layer.value().output, wide, fmt::format("fc of {}", units));
+    expect_alike(layer.value().gradients[0], dx, fmt::format("gradient of fc of {}", units));
   }
 }
 
