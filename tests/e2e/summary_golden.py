@@ -42,7 +42,7 @@ class SummaryGolden(Case):
 
     def test_the_instruction_set_is_capped_and_named(self) -> None:
         with unittest.mock.patch.dict(os.environ, FLUX_ISA="avx2"):
-            said = self.flux(*self.command(epochs=1)).text
+            said = self.flux(*self.command(epochs=1, data__test="train.tsv")).text
             self.assertEqual(self.check("end.json")["isa"], "avx2")
             self.assertIn("fp32 on avx2", said)
         with unittest.mock.patch.dict(os.environ, FLUX_ISA="avx51"):
