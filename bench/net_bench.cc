@@ -1,7 +1,7 @@
 // What one Net costs: thread CPU time per batch of the CTR-DNN, DeepFM and DCN-v2 (fp32, bf16) and
 // of a logistic regression, split by node, beside the raw GEMM peak of oneDNN on random data in the
 // same run (of our own kernels where the CPU has AMX, which that oneDNN cannot use).
-// Usage: net_bench [batches] [threads]. The last line is JSON.
+// Usage: net_bench [batches] [threads]. FLUX_ISA caps both. The last line is JSON.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -209,7 +209,10 @@ int run(int batches, int threads) {
   std::map<std::string, double> figures;
   std::vector<Precision> precisions = {Precision::kFp32};
   if (cpu_has_avx512_bf16()) precisions.push_back(Precision::kBf16);
-  dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);  // as nn/fc_onednn.cc does
+  // No more than flux uses; and tiles kill that oneDNN where a virtual machine hides their CPUID.
+  dnnl::set_max_cpu_isa(isa() == Isa::kAvx2     ? dnnl::cpu_isa::avx2
+                        : isa() == Isa::kAvx512 ? dnnl::cpu_isa::avx512_core
+                                                : dnnl::cpu_isa::avx512_core_bf16);
   for (const Precision precision : precisions) {
     const std::string name = precision_name(precision);
     const double peak = gemm_peak(precision == Precision::kFp32 ? DType::kF32 : DType::kBf16);
@@ -244,6 +247,11 @@ int run(int batches, int threads) {
 }  // namespace flux
 
 int main(int argc, char** argv) {
+  const char* wish = std::getenv("FLUX_ISA");
+  if (!flux::cap_isa(wish != nullptr ? wish : "").is_ok()) {
+    std::fprintf(stderr, "FLUX_ISA=%s is unknown\n", wish);
+    return 2;
+  }
   const int batches = argc > 1 ? std::atoi(argv[1]) : 30;
   const int threads = argc > 2 ? std::atoi(argv[2]) : 2;
   if (batches < 1 || threads < 1) {

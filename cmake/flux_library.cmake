@@ -68,7 +68,7 @@ function(flux_library name)
   endif()
   if(tests)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE ${target} GTest::gtest GTest::gtest_main)
+    target_link_libraries(${name}_test PRIVATE ${target} flux_test_main)
     # Only those that read files of the tree know where it is, so that ccache can share the others.
     foreach(test ${tests})
       set(words "FLUX_SOURCE_DIR|(script_test|test_files|test_increments)\\.h")

@@ -7,17 +7,17 @@ set -euo pipefail
 
 packages() {
   case $1 in
-    build) echo g++ cmake ninja-build ccache pkg-config libdnnl-dev ocl-icd-opencl-dev \
-      opencl-headers libyaml-cpp-dev libcli11-dev libfmt-dev nlohmann-json3-dev libxxhash-dev \
-      libprotobuf-dev protobuf-compiler zlib1g-dev libzstd-dev libasio-dev libssl-dev \
-      libcpp-httplib-dev ;;
+    build) echo g++ cmake ninja-build ccache pkg-config libyaml-cpp-dev libcli11-dev libfmt-dev \
+      nlohmann-json3-dev libxxhash-dev libprotobuf-dev protobuf-compiler zlib1g-dev libzstd-dev \
+      libasio-dev libssl-dev libcpp-httplib-dev ;;
     test) echo libgtest-dev python3 python3-venv etcd-server openssl openssh-server \
       openssh-client ;;
     parquet) echo python3 python3-venv ;;
-    fuzz) echo clang-14 libclang-rt-14-dev libomp-14-dev ;;
+    fuzz) echo clang-14 libclang-rt-14-dev ;;
     fmt) echo clang-format-14 ;;
     tidy) echo clang-tidy-14 libomp-14-dev python3-venv git ;;
-    bench) echo python3 python3-venv libgrpc++-dev ;;
+    bench) echo python3 python3-venv libgrpc++-dev libdnnl-dev ocl-icd-opencl-dev \
+      opencl-headers ;;
     netns) echo python3 iproute2 ;;
     *) echo "tools/deps.sh: no group '$1'; there are: build test parquet fuzz fmt tidy bench" \
       "netns" >&2

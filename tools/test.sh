@@ -1,8 +1,9 @@
 #!/bin/bash
 # Runs the tests and ends with a summary: tools/test.sh all | asan | tsan
 #
-#   all    formatting, everything built, every test that is not labelled slow, then the short lists
-#          below under the sanitizers
+#   all    formatting, everything built, every test that is not labelled slow, those whose code is
+#          chosen by the CPU once more for each lesser CPU, then the short lists below under the
+#          sanitizers
 #   asan   all unit and simulator tests under the address and undefined-behaviour sanitizers
 #   tsan   the same under the thread sanitizer
 # A part that fails does not stop the next ones; the exit status is 1 if any failed.
@@ -20,6 +21,8 @@ for source in tests/fuzz/*_fuzz.cc; do
   [ "$name" = services ] || short_asan+=" fuzz.$name"
 done
 short_tsan="base rpc storage protocol client server worker"
+# Libraries with kernels that are chosen by the instruction set, and those that run on them.
+chosen_by_cpu="nn|optimizer|worker|data"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -86,7 +89,26 @@ sanitized() {
   run_ctest "${fixed[@]}" -- --test-dir "$folder" "${only[@]}" -LE '^slow$'
 }
 
-bad=0
+# Under FLUX_ISA, for every instruction set below that of this CPU; names those above it.
+lesser_cpus() {
+  local level here status=0 above=""
+  here=$(build/bin/base_test --gtest_filter=none | sed -n 's/^instruction set: //p')
+  for level in avx2 avx512 bf16 amx; do
+    if [ "$level" = "$here" ]; then
+      above=yes
+    elif [ -n "$above" ]; then
+      untested+=" $level"
+    else
+      echo "-- FLUX_ISA=$level"
+      run_ctest env "FLUX_ISA=$level" -- --test-dir build -R "^unit\\.($chosen_by_cpu)\$" ||
+        status=1
+    fi
+  done
+  [ -n "$above" ] || return 1
+  return $status
+}
+
+bad=0 untested=""
 case ${1:-} in
   all)
     part format tools/format.sh --check
@@ -94,6 +116,7 @@ case ${1:-} in
       # Without the network the tests of Parquet are skipped.
       tools/parquet.sh build || echo "note: no Parquet plug-in; its tests are skipped"
       part tests run_ctest -- --test-dir build -LE '^slow$'
+      part "lesser CPUs" lesser_cpus
     fi
     # shellcheck disable=SC2086
     part "asan, short" sanitized asan $short_asan
@@ -101,11 +124,12 @@ case ${1:-} in
     part "tsan, short" sanitized tsan $short_tsan
     ;;
   asan | tsan) part "$1" sanitized "$1" ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 
 echo
 printf '%s' "$summary"
+[ -z "$untested" ] || echo "untested, as this CPU lacks them: the kernels for$untested"
 echo "$passed passed, $failed failed in $SECONDS s"
 [ $bad -eq 0 ] || echo "FAILED"
 exit $bad

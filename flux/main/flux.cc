@@ -104,6 +104,12 @@ int run_main(int argc, char** argv) {
     std::fputs("flux: this CPU lacks AVX2, FMA or BMI2 (x86-64-v3), which flux needs\n", stderr);
     return 2;
   }
+  const char* wish = std::getenv("FLUX_ISA");
+  const Status capped = cap_isa(wish != nullptr ? wish : "");
+  if (!capped.is_ok()) {
+    fmt::print(stderr, "flux: FLUX_ISA: {}\n", capped.message());
+    return 2;
+  }
   CLI::App app{"flux trains very large sparse models and does not stop.", "flux"};
   app.set_version_flag("--version", std::string("flux ") + kVersion);
   app.require_subcommand(1);

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "flux/base/cpu.h"
 #include "flux/base/text.h"
 #include "flux/main/metric_json.h"
 #include "flux/storage/atomic_file.h"
@@ -194,6 +195,7 @@ Summary JobConsole::summarize() const {
   s.passes_left = options_.passes - std::min(options_.passes, o.passes.size());
   s.best = o.best;
   s.precision = options_.precision;
+  s.isa = isa_name();
   s.threads = options_.threads;
   s.mode = options_.mode;
   s.wire = options_.wire;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "flux/base/cpu.h"
 #include "flux/base/text.h"
 #include "flux/base/thread_executor.h"
 #include "flux/base/thread_offload.h"
@@ -48,7 +49,8 @@ class EmbeddedRun {
     console_->say(fmt::format("job {}: {}, {}, {}, {}", job.name,
                               counted(job.tables.size(), "table"),
                               counted(role_.layout.shape.parameters, "dense parameter"),
-                              counted(threads_, "thread"), precision_name(precision_)));
+                              counted(threads_, "thread"), precision_name(precision_)) +
+                  fmt::format(" on {}", isa_name()));
     master_->start();
     ServerJoin server;
     server.name = "server-0";

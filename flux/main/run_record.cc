@@ -39,6 +39,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Summary& s) {
           {"peak memory", human_bytes(s.peak_rss_bytes)},
           {"threads", std::to_string(s.threads)},
           {"precision", s.precision},
+          {"instruction set", s.isa},
           {"mode", s.mode},
           {"wire", s.wire},
           {"stopped by", s.stopped_by.empty() ? "nothing" : s.stopped_by},

@@ -68,6 +68,7 @@ std::string summary_json(const Summary& s) {
   j["passes_left"] = s.passes_left;
   j["best"] = s.best.empty() ? Json(nullptr) : Json(s.best);
   j["precision"] = s.precision;
+  j["isa"] = s.isa;
   j["threads"] = s.threads;
   j["mode"] = s.mode;
   j["wire"] = s.wire;

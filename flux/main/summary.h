@@ -57,6 +57,7 @@ struct Summary {
   uint64_t passes_left = 0;  // that were not begun
   std::string best;          // the checkpoint that a stop condition found best; may be empty
   std::string precision;
+  std::string isa;  // the instruction set of this process, which FLUX_ISA may have capped
   uint32_t threads = 0;
   std::string mode = "async";
   std::string wire = "none";  // form of numbers between processes; "none": one process

@@ -336,7 +336,8 @@ Result<Precision> choose_precision(const std::string& wish) {
   if (wish == "bf16") {
     if (cpu_has_avx512_bf16()) return Precision::kBf16;
     return invalid(
-        "precision bf16: this CPU has no AVX512-BF16; use fp32, or auto to take what it has");
+        "precision bf16: this CPU has no AVX512-BF16, or FLUX_ISA hides it; use fp32, or auto to "
+        "take what it has");
   }
   return invalid("precision '{}' is unknown{}; allowed: {}", wish, did_you_mean(wish, known),
                  join(known, ", "));

@@ -3,7 +3,8 @@
 // F is made from the node (for its attributes; derive from ElementwiseFunction if there are none)
 // and has
 //   float forward(float x) const;
-//   float derivative(float x, float y) const;   // dy/dx
+//   float derivative(float x, float y) const;   // dy/dx; or, where that times dy is not it:
+//   float gradient(float x, float y, float dy) const;
 //   double plain(double x) const;               // the reference
 //   static constexpr bool kNeedsOutput;         // whether derivative() looks at y
 // The loops vectorise when F's functions have no branches but choices.
@@ -54,12 +55,18 @@ class ElementwiseKernel : public Kernel {
       const float* y = F::kNeedsOutput ? read_row(out_, b, y_.data()) : x;
       const float* dy = read_row(out_gradient_, b, dy_.data());
       float* __restrict dx = dx_.data();
-      for (uint32_t c = 0; c < width; ++c) dx[c] = f.derivative(x[c], y[c]) * dy[c];
+      for (uint32_t c = 0; c < width; ++c) dx[c] = gradient(f, x[c], y[c], dy[c]);
       write_row(in_.gradient, b, dx, in_.add);
     }
   }
 
  private:
+  static float gradient(const F& f, float x, float y, float dy) {
+    if constexpr (requires { f.gradient(x, y, dy); })
+      return f.gradient(x, y, dy);
+    else
+      return f.derivative(x, y) * dy;
+  }
   F f_;
   KernelInput in_;
   Tensor out_, out_gradient_;

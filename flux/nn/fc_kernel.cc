@@ -49,13 +49,12 @@ void activate(Activation f, float* y, uint32_t n) {
 void deactivate(Activation f, const float* y, const float* dy, float* dz, uint32_t n) {
   for (uint32_t c = 0; c < n; ++c) {
     float slope = 1.0F;
-    if (f == Activation::kRelu) slope = y[c] > 0 ? 1.0F : 0.0F;
     if (f == Activation::kSigmoid) slope = y[c] * (1.0F - y[c]);
     if (f == Activation::kTanh) slope = 1.0F - y[c] * y[c];
     if (f == Activation::kLeaky) slope = y[c] > 0 ? 1.0F : kLeakySlope;
     if (f == Activation::kElu) slope = y[c] > 0 ? 1.0F : y[c] + 1.0F;
     if (f == Activation::kSoftplus) slope = -std::expm1(-y[c]);
-    dz[c] = dy[c] * slope;
+    dz[c] = f == Activation::kRelu && !(y[c] > 0) ? 0.0F : dy[c] * slope;  // whatever dy is
   }
 }
 

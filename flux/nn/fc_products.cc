@@ -21,6 +21,9 @@ uint32_t worth(const GemmKernels& kernels) {
   return kernels.depth > 1 ? 4 : 8;
 }
 
+// Rows so many numbers apart (2 KB) share so few cache lines that a column is better packed first.
+constexpr uint32_t kSameLines = 512;
+
 GemmRows beside(const Tensor& t, uint32_t first) {
   return {t.data == nullptr ? nullptr : t.row(first), t.stride};
 }
@@ -30,6 +33,7 @@ GemmRows beside(const Tensor& t, uint32_t first) {
 FcProducts::FcProducts(const FcShape& shape, NetMemory& memory, const GemmKernels& kernels)
     : s_(shape),
       pair_(shape.x.type == DType::kBf16 ? 2 : 1),
+      packs_dz_(pair_ > 1 || shape.dz.stride % kSameLines == 0),
       kernels_(kernels),
       skip_x_(shape.skip_x && shape.batch_max >= kRowsWorth && LiveColumns::possible()),
       skip_dz_(shape.skip_dz && shape.batch_max >= kRowsWorth && LiveColumns::possible()),
@@ -45,8 +49,8 @@ FcProducts::FcProducts(const FcShape& shape, NetMemory& memory, const GemmKernel
   sums_ = memory.allocate_array<float>(parts * n16);
   weight_ = memory.allocate_array<float>(depth(in) * n16);
   if (s_.dx) transposed_ = memory.allocate_array<float>(depth(n) * round_up(s_.dx.width, 16));
-  kept_x_ = memory.allocate_array<float>(depth(s_.batch_max) * round_up(in, 16));
-  if (pair_ > 1) kept_dz_ = memory.allocate_array<float>(depth(s_.batch_max) * n16);
+  kept_x_ = memory.allocate_array<float>(depth(s_.batch_max) * round_up(in, kernels.a_rows));
+  if (packs_dz_) kept_dz_ = memory.allocate_array<float>(depth(s_.batch_max) * n16);
   if (skip_x_ || skip_dz_) {
     const auto squeezed = [&](size_t width, DType type) {
       return memory.allocate(LiveColumns::bytes(static_cast<uint32_t>(width), s_.batch_max, type));
@@ -141,7 +145,7 @@ void FcProducts::forward_all(uint32_t batch) {
 void FcProducts::keep(uint32_t first, uint32_t end, uint32_t batch) {
   if (!live_dz_.all()) live_dz_.squeeze_rows(s_.dz, first, end, dz_);
   kernels_.pack_a(x_.data, x_.stride, first, end, batch, x_.width, kept_x_);
-  if (pair_ == 1) return;  // rows of dz are what the product reads
+  if (!packs_dz_) return;  // rows of dz are what the product reads
   for_sum_rows(first, end, [&](uint32_t begin, uint32_t stop) {
     kernels_.pack_b(dz_.data, dz_.stride, begin, stop, batch, dz_.width, kept_dz_,
                     sums_ + begin / kSumRows * sums_stride_);
@@ -186,7 +190,7 @@ void FcProducts::read_kept(uint32_t batch, uint32_t panel, Gemm* g) {
   const uint32_t column = panels_.empty() ? 0 : panels_[panel].column;
   g->k = static_cast<uint32_t>(units(batch));
   g->a_packed = true;
-  if (pair_ == 1) {
+  if (!packs_dz_) {
     g->b = static_cast<const float*>(dz_.data) + column;
     g->b_stride = dz_.stride;
   } else {
@@ -206,14 +210,14 @@ void FcProducts::weights_panel(uint32_t batch, uint32_t part, float* dw, float* 
   read_kept(batch, panel, &g);
   g.a = kept_x_ + first * depth(batch);
   const bool sums = first == 0;
-  if (sums && pair_ == 1) g.b_sums = sums_ + columns.column;
+  if (sums && !packs_dz_) g.b_sums = sums_ + columns.column;
   kernels_.gemm(g);
   if (sums) take_sums(batch, columns, db);
 }
 
 void FcProducts::take_sums(uint32_t batch, const Panel& panel, float* db) {
   float* sums = sums_ + panel.column;
-  if (pair_ > 1) add_parts(sums, row_parts(batch), sums_stride_, panel.columns);
+  if (packs_dz_) add_parts(sums, row_parts(batch), sums_stride_, panel.columns);
   std::copy_n(sums, panel.columns, db + panel.column);
 }
 
@@ -226,7 +230,7 @@ void FcProducts::weights_rows(uint32_t batch, uint32_t part, float* dw, float* d
     Gemm g = into({small_ + static_cast<size_t>(first) * n, n, n, DType::kF32}, end - first);
     read_kept(batch, 0, &g);
     g.a = kept_x_ + first * depth(batch);
-    if (first == 0 && pair_ == 1) g.b_sums = sums_;
+    if (first == 0 && !packs_dz_) g.b_sums = sums_;
     kernels_.gemm(g);
   }
   const auto place = [&](uint32_t row) { return live_x_.all() ? row : live_x_.column(row); };
@@ -242,14 +246,14 @@ void FcProducts::weights_rows(uint32_t batch, uint32_t part, float* dw, float* d
     std::fill(dw + static_cast<size_t>(next) * wide, dw + static_cast<size_t>(s_.x.width) * wide,
               0.0F);
   if (first > 0) return;
-  if (pair_ > 1) add_parts(sums_, row_parts(batch), sums_stride_, n);
+  if (packs_dz_) add_parts(sums_, row_parts(batch), sums_stride_, n);
   if (n == 0 || x_.width == 0) sum_dz(batch);
   live_dz_.spread({sums_, n, n, DType::kF32}, 1, {db, wide, wide, DType::kF32});
 }
 
 // Where no product has summed up the columns of dz.
 void FcProducts::sum_dz(uint32_t batch) {
-  if (pair_ > 1) return;
+  if (packs_dz_) return;
   std::fill_n(sums_, dz_.width, 0.0F);
   for (uint32_t b = 0; b < batch; ++b)
     for (uint32_t c = 0; c < dz_.width; ++c) sums_[c] += dz_.f32(b)[c];
@@ -351,7 +355,7 @@ const GemmKernels* best_gemm_kernels(const FcShape& shape) {
     if (cpu_has_amx_bf16()) return &gemm_kernels_amx();
     return cpu_has_avx512_bf16() ? &gemm_kernels_bf16() : nullptr;
   }
-  return cpu_has_avx512() ? &gemm_kernels_f32() : nullptr;
+  return cpu_has_avx512() ? &gemm_kernels_avx512() : &gemm_kernels_avx2();
 }
 
 Result<std::unique_ptr<FcProducts>> make_products(const FcShape& shape, NetMemory& memory) {

@@ -36,7 +36,8 @@ struct FcShape {
   Tensor scale, plus;  // y = scale * f(x W + b) + plus
   Tensor kept;         // where f(x W + b) goes then
   Tensor dx_plus;      // added to dx
-  // The weight must then stay where it was given until the next one is.
+  // The weight must then stay where it was given until the next one is, and be finite: what a
+  // column of zeros meets is not looked at. NaN in x still reaches y, and NaN in dz db.
   bool skip_x = false, skip_dz = false;
   uint32_t batch_max = 0;
   uint32_t members = 1;  // of the team: how finely dW is cut
@@ -93,6 +94,7 @@ class FcProducts {
 
   FcShape s_;
   size_t pair_;
+  bool packs_dz_;  // else the product reads its rows where they are
   const GemmKernels& kernels_;
   bool skip_x_, skip_dz_;
   LiveColumns live_x_, live_dz_;

@@ -1,19 +1,20 @@
-// Our own matrix products for CPUs with AVX-512: what FcProducts needs, for the shapes of CTR nets.
+// Matrix products for the shapes of CTR nets: what FcProducts needs, for every CPU that runs flux.
 //
-// Why beside oneDNN: the weights are packed once per step in both directions, bias, relu and the
-// relu mask of the backward pass ride on the products, gradients may overwrite values, and the
-// next rows are prefetched while the current ones are multiplied. On Zen 4 the backward pass of a
-// 400x400 layer runs at 95 % of the FMA peak, packing included; plain matmul primitives and the
-// passes they need beside them reach 88 % (bench/net_bench.cc).
+// The weights are packed once per step in both directions, bias, relu and the relu mask of the
+// backward pass ride on the products, gradients may overwrite values, and the next rows are
+// prefetched while the current ones are multiplied (bench/net_bench.cc measures all of it).
 //
-// Everything is counted in units of 4 bytes along k: one float, or two neighbours in bf16; so both
-// precisions share one source (gemm_tile.inc), compiled twice. On CPUs with AMX bf16 is multiplied
-// in its tile registers (kernels_amx.cc). B lies in panels of 48 or 32 (at the end 16) columns, of
-// 32 for AMX, each [k][columns] units, zero-padded. A packed lies in panels of 8 rows, each [k][8]
-// units, or in the tiles of AMX.
+// Everything is counted in units of 4 bytes along k: one float, or two neighbours in bf16; so all
+// share one source (gemm_tile.inc), compiled for AVX2, AVX-512 and AVX512-BF16. On CPUs with AMX
+// bf16 is multiplied in its tile registers (kernels_amx.cc). B lies in panels of 48 or 32 (at the
+// end 16) columns, of 32 for AMX, of 16 (at the end 8) for AVX2, each [k][columns] units,
+// zero-padded. A packed lies in panels of `a_rows` rows, each [k][a_rows] units, or in the tiles of
+// AMX.
 // Every part can be done alone, by any thread and in any order: rows of C, panels of B, rows that
 // are packed. Whoever does what, each number of the result is one sum over k in rising order, so
 // the same inputs give the same bits. Pure functions over caller's memory.
+// NaN and infinities go the way of IEEE arithmetic; relu keeps NaN, and a mask that is NaN is not
+// above 0, so its gradient is 0.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +41,8 @@ struct Gemm {
   uint32_t panels = ~0U;    // of B, from the first of those n columns on; the others are left alone
   void* c = nullptr;
   size_t c_stride = 0;  // elements
-  // Then, in this order: + bias, relu, written to `kept`, * scale, + plus, + old C (`add`), masked
-  // by (mask > 0).
+  // Then, in this order: + bias, relu (x < 0 ? 0 : x), written to `kept`, * scale, + plus, + old C
+  // (`add`), masked by (mask > 0).
   const float* bias = nullptr;  // room for n rounded up to 16
   GemmRows kept, scale, plus, mask;
 };
@@ -76,8 +77,9 @@ struct GemmKernels {
 constexpr uint32_t kGemmRows = 64;
 
 // The caller asks base/cpu.h first.
-const GemmKernels& gemm_kernels_f32();
+const GemmKernels& gemm_kernels_avx2();    // fp32
+const GemmKernels& gemm_kernels_avx512();  // fp32
 const GemmKernels& gemm_kernels_bf16();
-const GemmKernels& gemm_kernels_amx();
+const GemmKernels& gemm_kernels_amx();  // bf16
 
 }  // namespace flux

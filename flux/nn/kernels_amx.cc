@@ -88,7 +88,7 @@ void block(const Gemm& g, const Left& a, const Unit* b, uint32_t row, uint32_t r
   for (uint32_t v = 0; v < kPanel; v += kLanes) {
     const __mmask16 lanes = first_lanes(g.n - (column + v));
     for (uint32_t r = 0; r < rows; ++r)
-      finish(g, row + r, column + v, lanes, _mm512_load_ps(&sums[r][v]));
+      finish<true>(g, row + r, column + v, lanes, _mm512_load_ps(&sums[r][v]));
   }
 }
 

@@ -7,10 +7,14 @@
 namespace flux {
 namespace {
 
+#include "flux/nn/vectors_avx512.inc"
+
 using Element = float;
 using Unit = float;
 constexpr uint32_t kPair = 1;
-constexpr uint32_t kAhead = 8;  // steps of k to prefetch ahead
+constexpr uint32_t kRowsA = 8, kVectors = 3;  // 24 sums
+constexpr uint32_t kRowBlock = 32;
+constexpr uint32_t kAhead = 8;
 
 inline __m512 fma_units(__m512 sum, __m512 a, __m512 b) {
   return _mm512_fmadd_ps(a, b, sum);
@@ -52,7 +56,7 @@ inline void store_floats(float* to, __m512 value) {
 
 }  // namespace
 
-const GemmKernels& gemm_kernels_f32() {
+const GemmKernels& gemm_kernels_avx512() {
   static constexpr GemmKernels kKernels = {
       gemm, panel_columns, pack_b, pack_weight, weight_strips, strip_rows, pack_a, kDepth, kRowsA};
   return kKernels;

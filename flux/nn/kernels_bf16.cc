@@ -9,7 +9,9 @@ namespace {
 
 #include "flux/nn/bf16_units.inc"
 
-constexpr uint32_t kAhead = 8;  // steps of k to prefetch ahead
+constexpr uint32_t kRowsA = 8, kVectors = 3;  // 24 sums
+constexpr uint32_t kRowBlock = 32;
+constexpr uint32_t kAhead = 8;
 
 inline __m512 fma_units(__m512 sum, __m512 a, __m512 b) {
   return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));

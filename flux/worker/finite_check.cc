@@ -43,8 +43,8 @@ std::string gradient_problem(const Computed& batch) {
   return rows.empty() ? "" : "the gradient of " + rows;
 }
 
-// The gradients of a batch, in pieces that members of a team look at one by one.
-bool gradients_are_finite(const Computed& batch, Team* team) {
+// Gradients and dense parameters, in pieces that members of a team look at one by one.
+bool all_finite(const Computed& batch, Team* team) {
   constexpr size_t kPiece = 1U << 15;
   std::vector<std::span<const float>> pieces;
   const auto add = [&](const float* values, size_t n) {
@@ -52,6 +52,7 @@ bool gradients_are_finite(const Computed& batch, Team* team) {
       pieces.push_back({values + at, std::min(kPiece, n - at)});
   };
   add(batch.work->dense_gradient.data(), batch.work->dense_gradient.size());
+  if (batch.parameters != nullptr) add(batch.parameters, batch.graph->parameter_count());
   for (size_t t = 0; t < batch.tables.size(); ++t) {
     const Buffer<float>& table = batch.work->row_gradients[batch.tables[t]];
     const size_t dim = batch.graph->inputs().tables.at(batch.graph->tables()[t]);
@@ -69,9 +70,7 @@ bool gradients_are_finite(const Computed& batch, Team* team) {
 std::string weight_problem(const Computed& batch) {
   const std::string rows = row_text(batch, batch.work->rows);
   if (!rows.empty()) return rows;
-  const size_t n = batch.parameters == nullptr ? 0 : batch.graph->parameter_count();
-  const size_t bad = first_not_finite(batch.parameters, n);
-  return bad < n ? parameter_text(*batch.graph, batch.parameters, bad) : "";
+  return batch.parameters == nullptr ? "" : broken_parameter(*batch.graph, batch.parameters);
 }
 
 // The one record whose prediction is not a number, unless many are.
@@ -86,14 +85,22 @@ std::string culprit(const Computed& batch) {
 
 }  // namespace
 
+std::string broken_parameter(const Graph& graph, const float* parameters) {
+  const size_t n = graph.parameter_count();
+  const size_t bad = first_not_finite(parameters, n);
+  return bad < n ? parameter_text(graph, parameters, bad) : "";
+}
+
 std::string why_refused(const Computed& batch, Team* team) {
-  if (std::isfinite(batch.loss) && gradients_are_finite(batch, team)) [[likely]]
+  if (std::isfinite(batch.loss) && all_finite(batch, team)) [[likely]]
     return "";
   std::string problem = gradient_problem(batch);
   if (!std::isfinite(batch.loss)) {
     const std::string loss = fmt::format("the loss is {}", float_text(batch.loss));
     problem = problem.empty() ? loss : loss + " and " + problem;
   }
+  // Nothing met it in this batch; it would in another one.
+  if (problem.empty()) problem = "a dense parameter is not finite";
   const BatchItem& item = batch.work->item;
   const std::string place = item.reader->describe(item.id.batch);
   problem += "; data: " + (place.empty() ? to_string(item.id) : place);

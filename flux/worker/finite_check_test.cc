@@ -124,6 +124,24 @@ TEST(FiniteCheck, ABrokenParameterOfAnyLayerIsSeen) {
     });
 }
 
+// As behind a column of zeros: the batch was computed without meeting it.
+TEST(FiniteCheck, ABrokenParameterThatNothingMetIsSeen) {
+  for_each_rig([](Rig* rig) {
+    ASSERT_EQ(rig->verdict(), "");
+    const Parameter& p = rig->graph->parameters().front();
+    std::vector<float> broken = rig->parameters;
+    broken[p.offset] = kNan;
+    const std::vector<float> predictions(kBatch);
+    const auto why = [&](const std::vector<float>& parameters) {
+      return why_refused(
+          {&rig->work, rig->graph.get(), kTables, 1.0, predictions.data(), parameters.data()});
+    };
+    EXPECT_EQ(why(rig->parameters), "");
+    EXPECT_TRUE(has(why(broken), "a dense parameter is not finite; data: place 3")) << why(broken);
+    EXPECT_TRUE(has(why(broken), fmt::format("({} is nan at element 0)", p.name))) << why(broken);
+  });
+}
+
 TEST(FiniteCheck, AnOverflowOfFiniteNumbersIsSeen) {
   for_each_rig([](Rig* rig) {
     for (uint32_t d = 0; d < 3; ++d) rig->work.batch.dense_values[d] = 3e38F;

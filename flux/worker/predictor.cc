@@ -10,6 +10,7 @@
 #include "flux/worker/batch_noise.h"
 #include "flux/worker/batch_work.h"
 #include "flux/worker/evaluated_check.h"
+#include "flux/worker/finite_check.h"
 #include "flux/worker/key_groups.h"
 #include "flux/worker/model_layout.h"
 #include "flux/worker/scored.h"
@@ -45,6 +46,9 @@ class Lane {
     if (dense_.size() == 0) return Status::ok();
     const std::vector<uint32_t> none(options_.shape.sparse_shards + 1, 0);
     FLUX_RETURN_IF_ERROR(pull({nullptr, none.data()}, {}, dense_.data()));
+    const std::string broken = broken_parameter(net_->graph(), dense_.data());
+    if (!broken.empty())
+      return invalid("{} in this model: it diverged; nothing can be predicted with it", broken);
     net_->set_parameters(dense_.data());
     return Status::ok();
   }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import unittest
+import unittest.mock
 
 from _support import SOURCE, Case, example, sets, write_data
 
@@ -37,6 +39,16 @@ class SummaryGolden(Case):
         return ["run", example("lr"), "--summary", "end.json", "--threads", "2",
                 *sets(data__train="train.tsv", output="out", data__batch=5, shards=4,
                       precision="fp32", **fields)]
+
+    def test_the_instruction_set_is_capped_and_named(self) -> None:
+        with unittest.mock.patch.dict(os.environ, FLUX_ISA="avx2"):
+            said = self.flux(*self.command(epochs=1, data__test="train.tsv")).text
+            self.assertEqual(self.check("end.json")["isa"], "avx2")
+            self.assertIn("fp32 on avx2", said)
+        with unittest.mock.patch.dict(os.environ, FLUX_ISA="avx51"):
+            refused = self.flux("models", code=2).text
+        self.assertIn("FLUX_ISA: instruction set 'avx51' is unknown", refused)
+        self.assertIn("allowed: avx2, avx512, bf16, amx", refused)
 
     def test_complete(self) -> None:
         self.flux(*self.command(epochs=2, data__test="train.tsv"))

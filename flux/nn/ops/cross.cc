@@ -2,6 +2,7 @@
 // the product of two thin matrices.
 #include <cmath>
 
+#include "flux/base/cpu.h"
 #include "flux/nn/attribute_specs.h"
 #include "flux/nn/fc_products.h"
 #include "flux/nn/inner_fc.h"
@@ -32,12 +33,14 @@ Status infer(InferContext& context) {
   return Status::ok();
 }
 
-// W whole, on CPUs with AVX-512: all but the backward of the product with x0 rides on the products.
+// W whole, on CPUs with AVX-512 (cross_backward()): all but the backward of the product with x0
+// rides on the products.
 class FusedCrossKernel : public Kernel {
  public:
   // Null where the CPU, or the types of its tensors, do not allow it.
   static std::unique_ptr<Kernel> make(const KernelArgs& args) {
     const DType type = args.inputs[1].value.type;
+    if (!(type == DType::kBf16 ? cpu_has_avx512_bf16() : cpu_has_avx512())) return nullptr;
     if (args.node.parameters.size() != 2 || args.inputs[0].value.type != type ||
         args.output_gradient.type != type)
       return nullptr;

@@ -40,7 +40,7 @@ std::vector<AttrSpec> attributes() {
 }
 
 double activate(const std::string& name, double z) {
-  if (name == "relu") return z > 0 ? z : 0;
+  if (name == "relu") return z < 0 ? 0 : z;
   if (name == "sigmoid") return 1 / (1 + std::exp(-z));
   if (name == "leaky_relu") return z > 0 ? z : 0.01 * z;
   if (name == "elu") return z > 0 ? z : std::exp(z) - 1;

@@ -1,4 +1,5 @@
-// relu: max(0, x), element by element.
+// relu: max(0, x), element by element. NaN stays NaN, and its gradient is 0: it is not above 0. The
+// relu of fc and the masks of the products do the same.
 #include "flux/nn/elementwise.h"
 
 namespace flux {
@@ -6,9 +7,9 @@ namespace {
 
 struct Relu : ElementwiseFunction {
   using ElementwiseFunction::ElementwiseFunction;
-  static float forward(float x) { return x > 0 ? x : 0.0F; }
-  static float derivative(float x, float) { return x > 0 ? 1.0F : 0.0F; }
-  static double plain(double x) { return x > 0 ? x : 0; }
+  static float forward(float x) { return x < 0 ? 0.0F : x; }
+  static float gradient(float x, float, float dy) { return x > 0 ? dy : 0.0F; }
+  static double plain(double x) { return x < 0 ? 0 : x; }
 };
 
 }  // namespace
