@@ -364,6 +364,8 @@ WorkerReport WorkerAgent::report(bool with_metrics) const {
   out.batches = sum.batches;
   out.loss_sum = sum.loss_sum;
   out.phases = sum.phases;
+  out.health = sum.health;
+  if (out.health.size() > kHealthPiecesMax) out.health.resize(kHealthPiecesMax);
   for (uint32_t p = 0; p < out.phases.size() && options_.report_auc; ++p)
     out.phases[p].auc = sum.metrics.auc(p);
   if (sum.last_phase < out.phases.size()) out.train_auc = out.phases[sum.last_phase].auc;

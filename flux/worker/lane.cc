@@ -25,7 +25,8 @@ Lane::Lane(LaneOptions options, Executor* executor, std::vector<std::unique_ptr<
               std::move(fetch_route), executor),
       host_(std::make_shared<LaneHost>()),
       no_keys_(options_.client.shape.sparse_shards + 1, 0),
-      last_ns_(executor->now_ns()) {
+      last_ns_(executor->now_ns()),
+      health_(options_.index) {
   ModelLayout layout = model_layout(graphs_of(nets), options_.client.shape.sparse_shards);
   options_.client = with_model(options_.client, graphs_of(nets));
   size_t heads = 0;
@@ -299,6 +300,7 @@ void Lane::note_progress(const BatchWork& work, double loss) {
   progress_.loss_sum += loss;
   progress_.examples += n;
   ++progress_.batches;
+  health_.add(net.graph(), phase, work, predictions_.data(), loss);
   examples_.fetch_add(n, std::memory_order_relaxed);
 }
 
@@ -467,6 +469,7 @@ void Lane::add_progress(Progress* sum) const {
     sum->phases[p].loss_sum += progress_.phases[p].loss_sum;
   }
   if (progress_.examples > 0) sum->last_phase = progress_.last_phase;
+  health_.tell(&sum->health);
 }
 
 }  // namespace flux

@@ -32,6 +32,7 @@
 #include "flux/base/executor.h"
 #include "flux/client/ps_client.h"
 #include "flux/nn/net.h"
+#include "flux/worker/batch_health.h"
 #include "flux/worker/batch_source.h"
 #include "flux/worker/batch_work.h"
 #include "flux/worker/finite_check.h"
@@ -168,6 +169,7 @@ class Lane {
   std::atomic<uint64_t> resends_{0};
   mutable std::mutex progress_mutex_;
   Progress progress_;
+  BatchHealth health_;
   std::string wait_text_;
   TimeNs wait_text_since_ = 0;
   std::vector<ServerId> suspects_;

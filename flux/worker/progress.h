@@ -8,6 +8,7 @@
 
 #include "flux/api/job_port.h"
 #include "flux/base/latency.h"
+#include "flux/cluster/training_health.h"
 #include "flux/metrics/progressive_set.h"
 
 namespace flux {
@@ -27,6 +28,7 @@ struct Progress {
   std::vector<PhaseReport> phases;  // by the number of the network; without AUC, see metrics
   uint32_t last_phase = 0;          // whose batch was the last
   ProgressiveSet metrics;           // each prediction made before its example was learnt
+  std::vector<HealthPiece> health;  // worker/batch_health.h
 };
 
 }  // namespace flux
