@@ -120,6 +120,7 @@ void JobMaster::State::tested(MetricReport report) {
   tested_ = std::move(report);
   say(test_line(*tested_));
   events_->tested(closed_.back().name, *tested_);
+  judge_test(*tested_);
   next_pass();
 }
 

@@ -9,6 +9,7 @@
 
 #include "flux/api/job_port.h"
 #include "flux/api/server_admin.h"
+#include "flux/cluster/training_guard.h"
 
 namespace flux {
 
@@ -79,6 +80,8 @@ struct JobStatus {
   uint64_t phase_examples = 0;         // trained by the workers of this run
   double phase_loss_sum = 0;           // over those
   std::optional<double> auc, logloss;  // of the last test
+  std::string quality = "ok";          // or "suspect": a warning is not over
+  std::vector<TrainingWarning> warnings;  // all there were under this coordinator
   std::string last_checkpoint;
   double checkpoint_s_ago = -1;
   uint64_t workers_lost = 0, blocks_reissued = 0, batches_skipped = 0, duplicates = 0;
