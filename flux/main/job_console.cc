@@ -24,6 +24,7 @@ void take_told(const nlohmann::ordered_json& told, Summary* s) {
   s->told = told["train"].dump();
   if (!told.contains("warnings") || !told["warnings"].is_array()) return;
   for (const auto& one : told["warnings"]) {  // of then; tests were made again
+    if (!one.is_object()) continue;
     const std::string id = one.value("id", "");
     if (id.empty() || id.starts_with("test_")) continue;
     s->warnings.push_back({id, one.value("phase", ""), one.value("part", ""), one.value("text", ""),
