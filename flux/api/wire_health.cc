@@ -36,8 +36,9 @@ Status take_piece(const wire::HealthPiece& in, HealthPiece* p) {
   if (parts > kHealthPartsMax)
     return invalid("a report of the health of {} heads or layers, at most {}", parts,
                    kHealthPartsMax);
-  *p = {in.lane(),         in.number(), in.phase(), in.examples(), in.batches(), in.loss(),
-        in.loss_squares(), in.norms(),  in.norm(),  {},            {}};
+  *p = {in.lane(), in.number(),       in.phase(), in.examples(), in.batches(),
+        in.loss(), in.loss_squares(), in.norms(), in.norm(),     {},
+        {}};
   for (const wire::HeadHealth& head : in.heads())
     FLUX_RETURN_IF_ERROR(take_head(head, &p->heads.emplace_back()));
   for (const wire::LayerHealth& layer : in.layers()) {

@@ -197,9 +197,15 @@ TEST(WireMessage, JoiningACoordinator) {
 }
 
 HealthPiece some_piece() {
-  return {1, 2,    3,
-          4, 5,    0.5,
-          6, 7,    1.5,
+  return {1,
+          2,
+          3,
+          4,
+          5,
+          0.5,
+          6,
+          7,
+          1.5,
           {{"click", HeadKind::kSquares, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
           {{"h1", 64, 60}}};
 }
@@ -235,9 +241,8 @@ void expect_some_piece(const HealthPiece& p) {
             std::make_tuple("click", HeadKind::kSquares, 8U, 9U));
   EXPECT_EQ(std::tie(h.loss, h.constant, h.gap_squares, h.label, h.label_squares, h.prediction),
             std::make_tuple(1, 2, 3, 4, 5, 6));
-  EXPECT_EQ(
-      std::tie(h.prediction_squares, h.product, h.sure, h.sure_wrong, h.sure_expected),
-      std::make_tuple(7, 8, 9, 10, 11));
+  EXPECT_EQ(std::tie(h.prediction_squares, h.product, h.sure, h.sure_wrong, h.sure_expected),
+            std::make_tuple(7, 8, 9, 10, 11));
   ASSERT_EQ(p.layers.size(), 1U);
   EXPECT_EQ(std::tie(p.layers[0].name, p.layers[0].units, p.layers[0].dead),
             std::make_tuple("h1", 64U, 60U));

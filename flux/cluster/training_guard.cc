@@ -198,8 +198,8 @@ void TrainingGuard::judge_constant(const Place& place, const Phase& phase, Head*
   const bool worse = now->value > kWorse && now->value > kSigmas * now->error;
   const double chance = std::hypot(now->error, head->excess_error);
   const bool falls =
-      !head->excess || *head->excess - now->value >
-                           std::max(kFalls * std::abs(*head->excess), kFallSigmas * chance);
+      !head->excess ||
+      *head->excess - now->value > std::max(kFalls * std::abs(*head->excess), kFallSigmas * chance);
   head->excess = now->value;
   head->excess_error = now->error;
   if (!worse)
@@ -244,10 +244,11 @@ void TrainingGuard::judge_sure(const Place& place, const Phase& phase, Head* hea
   head->sure = sick ? head->sure + 1 : 0;
   if (sick && head->sure < kWindowsSick) return;
   set("overconfident", place, phase.seen, sick,
-      fmt::format("{} of {} were predicted with more than {} certainty and came out the other way; "
-                  "the logits have blown up: lower the learning rates (lr) or init_scale, and bring "
-                  "dense inputs to a size near 1",
-                  percent(w.sure_wrong / n), counted_windows(w.examples), 1 - kSureWithin));
+      fmt::format(
+          "{} of {} were predicted with more than {} certainty and came out the other way; "
+          "the logits have blown up: lower the learning rates (lr) or init_scale, and bring "
+          "dense inputs to a size near 1",
+          percent(w.sure_wrong / n), counted_windows(w.examples), 1 - kSureWithin));
 }
 
 void TrainingGuard::judge_layer(const Place& place, const Phase& phase, Layer* layer) {
@@ -257,10 +258,11 @@ void TrainingGuard::judge_layer(const Place& place, const Phase& phase, Layer* l
   layer->windows = sick ? layer->windows + 1 : 0;
   if (sick && layer->windows < kWindowsSick) return;
   set("dead_units", place, phase.seen, sick,
-      fmt::format("{:.0f} of {:.0f} units behind the relu answer no example; a step was too large or "
-                  "their bias began far below 0: lower the learning rate of dense_optimizer, begin "
-                  "biases at 0, or use activation leaky_relu",
-                  layer->dead / layer->pieces, layer->units / layer->pieces));
+      fmt::format(
+          "{:.0f} of {:.0f} units behind the relu answer no example; a step was too large or "
+          "their bias began far below 0: lower the learning rate of dense_optimizer, begin "
+          "biases at 0, or use activation leaky_relu",
+          layer->dead / layer->pieces, layer->units / layer->pieces));
 }
 
 // Where there is no constant to compare with: a loss far above what it was.
@@ -300,14 +302,19 @@ void TrainingGuard::judge_norm(uint32_t number_of, Phase* phase) {
   phase->blows = sick ? phase->blows + 1 : 0;
   if (sick && phase->blows < kWindowsSick) return;
   set("gradient_blow_up", {number_of, "", "head"}, phase->seen, sick,
-      fmt::format("the norm of the gradient is {:.3g} and was {:.3g}, and the loss has grown with it; "
-                  "the model diverges: lower the learning rates (lr), or set clip_norm of "
-                  "dense_optimizer",
-                  norm, *phase->least_norm));
+      fmt::format(
+          "the norm of the gradient is {:.3g} and was {:.3g}, and the loss has grown with it; "
+          "the model diverges: lower the learning rates (lr), or set clip_norm of "
+          "dense_optimizer",
+          norm, *phase->least_norm));
 }
 
 std::vector<TrainingWarning> TrainingGuard::tested(std::span<const TestedHead> heads) {
   begun_.clear();
+  const auto is_log_loss = [](const Head& head) {
+    const HeadHealth& latest = head.windows.empty() ? head.window : head.windows.back();
+    return latest.examples > 0 && latest.kind == HeadKind::kLogLoss;
+  };
   for (const TestedHead& head : heads) {
     if (!head.label_mean) continue;
     const auto named = std::find(phases_.begin(), phases_.end(), head.phase);
@@ -320,15 +327,15 @@ std::vector<TrainingWarning> TrainingGuard::tested(std::span<const TestedHead> h
     const double noise = 3 * std::sqrt((head.examples + 1) / (12 * ones * zeros));
     if (head.auc && noise <= kTestErrorMax)
       set("test_auc_of_chance", place, seen, *head.auc < 0.5 + noise,
-          fmt::format("the test AUC is {:.5f}, no better than the 0.5 of chance (to be told from it "
-                      "by {:.0f} examples it must be above {:.5f}); the model has learnt nothing "
-                      "that holds for data.test: check that its labels and columns are those of "
-                      "data.train, then the learning rates (lr)",
-                      *head.auc, head.examples, 0.5 + noise));
+          fmt::format(
+              "the test AUC is {:.5f}, no better than the 0.5 of chance (to be told from it "
+              "by {:.0f} examples it must be above {:.5f}); the model has learnt nothing "
+              "that holds for data.test: check that its labels and columns are those of "
+              "data.train, then the learning rates (lr)",
+              *head.auc, head.examples, 0.5 + noise));
     // Of other losses the predictions need not be rates.
     const bool rates = phase != state_.end() && phase->second.heads.contains(head.head) &&
-                       !phase->second.heads.at(head.head).windows.empty() &&
-                       phase->second.heads.at(head.head).windows.back().kind == HeadKind::kLogLoss;
+                       is_log_loss(phase->second.heads.at(head.head));
     const double constant = entropy(*head.label_mean);
     const double margin =
         std::max(0.01 * constant, 3 * std::sqrt(std::min(ones, zeros)) / head.examples);

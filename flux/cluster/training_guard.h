@@ -2,10 +2,10 @@
 //
 // Pieces of all workers are added up into windows, phase by phase. A warning wants evidence in more
 // than one window, beyond what the number of examples and batches leaves to chance, and a loss that
-// no longer falls: the start of a run, rare labels and drifting data are no sickness. What cannot be
-// judged (a loss without labels, a ranking, too few examples) is not judged. Each warning is said
-// once, again only after it was over, and all of them are bounded in number.
-// Pure: no clock, no thread; one caller. Values that are no numbers are left out.
+// no longer falls: the start of a run, rare labels and drifting data are no sickness. What cannot
+// be judged (a loss without labels, a ranking, too few examples) is not judged. Each warning is
+// said once, again only after it was over, and all of them are bounded in number. Pure: no clock,
+// no thread; one caller. Values that are no numbers are left out.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@
 namespace flux {
 
 struct TrainingWarning {
-  std::string id;     // "worse_than_constant"; docs/using/guard.md lists them
-  std::string phase;  // of a job with several
-  std::string part;   // the head or layer; "": the only one, or the whole network
-  std::string text;   // one sentence: what is seen, the likely cause, what to set
+  std::string id;         // "worse_than_constant"; docs/using/guard.md lists them
+  std::string phase;      // of a job with several
+  std::string part;       // the head or layer; "": the only one, or the whole network
+  std::string text;       // one sentence: what is seen, the likely cause, what to set
   uint64_t examples = 0;  // of the phase, that were seen by then
   bool active = true;     // false: it is over
 };

@@ -16,7 +16,7 @@ constexpr uint32_t kBatch = 200, kBatches = 8;  // of a piece
 
 // A training as its predictions: what an example's truth is, and what is predicted of it.
 struct Training {
-  std::function<double(double when, std::mt19937_64&)> truth;  // a logit
+  std::function<double(double when, std::mt19937_64&)> truth;                    // a logit
   std::function<double(double when, double truth, std::mt19937_64&)> predicted;  // a logit
   double examples = 100'000;
   uint64_t seed = 1;
@@ -79,8 +79,7 @@ std::string told(const Training& t, TrainingGuard* guard) {
     HealthPiece piece;
     piece.number = ++number;
     piece.heads.resize(1);
-    for (uint32_t b = 0; b < kBatches; ++b)
-      add_batch(t, seen / t.examples, mean, random, &piece);
+    for (uint32_t b = 0; b < kBatches; ++b) add_batch(t, seen / t.examples, mean, random, &piece);
     for (const TrainingWarning& warning : guard->take(piece)) out += warning.id + " ";
   }
   return out;
@@ -120,7 +119,9 @@ TEST(TrainingGuard, LabelsOfAThousandthAndASlowStart) {
 TEST(TrainingGuard, DriftIsNoSickness) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     Training t{nullptr, nullptr, 200'000, seed};
-    t.truth = [](double when, std::mt19937_64& random) { return std::sin(12 * when) + normal(random); };
+    t.truth = [](double when, std::mt19937_64& random) {
+      return std::sin(12 * when) + normal(random);
+    };
     // Always an eighth of a turn late.
     t.predicted = [](double when, double truth, std::mt19937_64&) {
       return truth - std::sin(12 * when) + std::sin(12 * when - 0.8);
@@ -244,9 +245,9 @@ TEST(TrainingGuard, TestsWithinNoise) {
     for (const TrainingWarning& w : guard.tested({&head, 1})) out += w.id + " ";
     return out;
   };
-  EXPECT_EQ(ids({"", "", 150, 0.5, 0.69, 0.5}), "");       // too few
-  EXPECT_EQ(ids({"", "", 60'000, 0.6, 0.7, 0.001}), "");   // 60 of one class
-  EXPECT_EQ(ids({"", "", 20'000, 0.55, 0.8, 0.5}), "");    // no log loss is known to be minimised
+  EXPECT_EQ(ids({"", "", 150, 0.5, 0.69, 0.5}), "");      // too few
+  EXPECT_EQ(ids({"", "", 60'000, 0.6, 0.7, 0.001}), "");  // 60 of one class
+  EXPECT_EQ(ids({"", "", 20'000, 0.55, 0.8, 0.5}), "");   // no log loss is known to be minimised
   EXPECT_EQ(ids({"", "", 20'000, 0.505, 0.69, 0.5}), "test_auc_of_chance ");
   EXPECT_TRUE(guard.suspect());
   EXPECT_EQ(ids({"", "", 20'000, 0.7, 0.6, 0.5}), "");

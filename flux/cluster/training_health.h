@@ -2,9 +2,9 @@
 //
 // Sums only, so pieces add up in any order; the coordinator adds those of all workers into windows
 // (cluster/training_guard.h). A piece is complete in itself and has a number, so one that is told
-// twice counts once, and one that is lost is only a little less evidence: nothing jumps when another
-// coordinator takes over or a worker is started anew. Not all batches are looked at: sums are over
-// those that were. Plain values.
+// twice counts once, and one that is lost is only a little less evidence: nothing jumps when
+// another coordinator takes over or a worker is started anew. Not all batches are looked at: sums
+// are over those that were. Plain values.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ struct HeadHealth {
   double gap_squares = 0;  // by batch: the square of (loss - constant)
   // Not of classes.
   double label = 0, label_squares = 0, prediction = 0, prediction_squares = 0, product = 0;
-  // Of log loss: predictions nearer than kSureWithin to 0 or 1, how many of them were wrong, and how
-  // many would be if they meant what they say.
+  // Of log loss: predictions nearer than kSureWithin to 0 or 1, how many of them were wrong, and
+  // how many would be if they meant what they say.
   double sure = 0, sure_wrong = 0, sure_expected = 0;
 };
 constexpr double kSureWithin = 1e-4;

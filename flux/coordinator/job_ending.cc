@@ -367,6 +367,7 @@ void JobMaster::State::end(const Status& status) {
     log_decision(over);
   }
   outcome_.evaluation = evaluation_;
+  if (tested_) judge_test(*tested_);  // the last reports may have come after it
   outcome_.test = tested_;
   outcome_.progressive = progressive();
   outcome_.train_s = static_cast<double>(train_ns_) * 1e-9;

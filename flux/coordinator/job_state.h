@@ -116,10 +116,10 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
     WorkerReport base;    // of a worker from before a take-over: its first report
     bool has_base = true;
     std::map<uint32_t, uint64_t> health;  // by lane: the number of the last piece that was taken
-    std::set<BlockId> ahead;         // leased and not begun, by its last report
-    bool leaves = false;             // it was asked to
-    std::map<uint32_t, Slot> slots;  // by lane
-    TimeNs asked = 0;                // its last lease request, or when it joined
+    std::set<BlockId> ahead;              // leased and not begun, by its last report
+    bool leaves = false;                  // it was asked to
+    std::map<uint32_t, Slot> slots;       // by lane
+    TimeNs asked = 0;                     // its last lease request, or when it joined
     TimeNs rate_time = 0;
     uint64_t rate_examples = 0;
     double rate = 0;

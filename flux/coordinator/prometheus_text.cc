@@ -114,7 +114,8 @@ void add_counters(const JobStatus& status, Text* text) {
 }
 
 void add_warnings(const JobStatus& status, Text* text) {
-  text->metric("flux_quality_suspect", "gauge", "1 while a warning about the training is not over.");
+  text->metric("flux_quality_suspect", "gauge",
+               "1 while a warning about the training is not over.");
   text->value(status.quality == "suspect" ? 1 : 0);
   std::map<std::string, double> by_id;  // that are not over
   for (const TrainingWarning& warning : status.warnings)

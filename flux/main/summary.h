@@ -65,7 +65,7 @@ struct Summary {
   std::vector<RoleCost> roles;
   std::string quality = "ok";             // or "suspect": a warning was not over at the end
   std::vector<TrainingWarning> warnings;  // docs/using/guard.md
-  uint64_t model_hash = 0;  // of all rows and dense parameters
+  uint64_t model_hash = 0;                // of all rows and dense parameters
 };
 
 std::string summary_json(const Summary& summary);

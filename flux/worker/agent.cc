@@ -231,9 +231,11 @@ void WorkerAgent::send_report() {
   now.ahead = blocks_ahead();
   now.suspects = suspects();
   disclaimed_ = {now.ahead.begin(), now.ahead.end()};
+  const std::vector<HealthPiece> health = now.health;
   job_->report(joined_.worker, std::move(now),
-               guard([this, worker = joined_.worker](const Result<ReportAnswer>& result) {
+               guard([this, health, worker = joined_.worker](const Result<ReportAnswer>& result) {
                  --reports_out_;
+                 if (result.is_ok()) health_told_.add(health);
                  if (worker == joined_.worker) on_report(result);
                }));
 }
@@ -365,7 +367,7 @@ WorkerReport WorkerAgent::report(bool with_metrics) const {
   out.loss_sum = sum.loss_sum;
   out.phases = sum.phases;
   out.health = sum.health;
-  if (out.health.size() > kHealthPiecesMax) out.health.resize(kHealthPiecesMax);
+  health_told_.leave_new(&out.health);
   for (uint32_t p = 0; p < out.phases.size() && options_.report_auc; ++p)
     out.phases[p].auc = sum.metrics.auc(p);
   if (sum.last_phase < out.phases.size()) out.train_auc = out.phases[sum.last_phase].auc;

@@ -17,7 +17,7 @@ constexpr uint64_t kNormEvery = 32;
 // A piece: longer as a run goes on, so that a report does not need many.
 constexpr uint64_t kPieceBatches = 8, kPieceExamples = 512, kPieceBatchesMax = 1024;
 constexpr uint64_t kPieceShare = 64;
-constexpr size_t kPiecesKept = 8;
+constexpr size_t kPiecesKept = 64;
 
 constexpr double kRemembered = 200'000;  // examples, before old labels count half
 constexpr size_t kClassesMax = 4096;
@@ -73,6 +73,21 @@ double log_loss(double y, double p) {
 }
 
 }  // namespace
+
+void HealthTold::add(const std::vector<HealthPiece>& pieces) {
+  for (const HealthPiece& piece : pieces) {
+    uint64_t& newest = newest_[piece.lane];
+    newest = std::max(newest, piece.number);
+  }
+}
+
+void HealthTold::leave_new(std::vector<HealthPiece>* pieces) const {
+  std::erase_if(*pieces, [this](const HealthPiece& piece) {
+    const auto at = newest_.find(piece.lane);
+    return at != newest_.end() && piece.number <= at->second;
+  });
+  if (pieces->size() > kHealthPiecesMax) pieces->resize(kHealthPiecesMax);
+}
 
 void BatchHealth::begin(const Graph& graph, Phase* phase) const {
   *phase = {};

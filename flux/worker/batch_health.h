@@ -1,14 +1,15 @@
 // BatchHealth: looks at batches after they were computed, for the guard (cluster/training_guard.h).
 //
 // One for each trainer thread, or for a team: add() after each batch, tell() for a report. It looks
-// at every batch in the beginning and then at one in kLookEvery, at gradients more rarely, and costs
-// about a thousandth of a step. The dead units of a layer are those whose bias has a gradient of
-// exactly 0 in every batch of a piece, so activations need not be kept for it. Not thread-safe: its
-// owner guards it. Failure: what it cannot judge it leaves out.
+// at every batch in the beginning and then at one in kLookEvery, at gradients more rarely, and
+// costs about a thousandth of a step. The dead units of a layer are those whose bias has a gradient
+// of exactly 0 in every batch of a piece, so activations need not be kept for it. Not thread-safe:
+// its owner guards it. Failure: what it cannot judge it leaves out.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,17 @@
 
 namespace flux {
 
+// Pieces that a coordinator has had, by lane, so that a report holds the new ones only.
+class HealthTold {
+ public:
+  void add(const std::vector<HealthPiece>& pieces);
+  // At most kHealthPiecesMax are left; others come with the next report.
+  void leave_new(std::vector<HealthPiece>* pieces) const;
+
+ private:
+  std::map<uint32_t, uint64_t> newest_;
+};
+
 class BatchHealth {
  public:
   explicit BatchHealth(uint32_t lane = 0) : lane_(lane) {}
@@ -25,7 +37,7 @@ class BatchHealth {
   // `predictions`: [heads][batch]; `loss`: their sum; the work has the gradients.
   void add(const Graph& graph, uint32_t phase, const BatchWork& work, const float* predictions,
            double loss);
-  // Adds the latest complete pieces. The coordinator knows those that it has had.
+  // Adds the latest complete pieces.
   void tell(std::vector<HealthPiece>* out) const;
 
  private:
@@ -35,7 +47,7 @@ class BatchHealth {
     std::vector<double> classes;
   };
   struct HeadLook {
-    size_t index = 0;  // in Graph::heads()
+    size_t index = 0;   // in Graph::heads()
     size_t column = 0;  // of labels
     bool weighted = false;
     Labels labels;

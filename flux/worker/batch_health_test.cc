@@ -28,8 +28,8 @@ std::shared_ptr<const Graph> network(const std::string& loss, uint32_t labels = 
       layer("h1", "fc", {"dense"}, {{"units", int64_t{16}}, {"activation", std::string("relu")}})};
   for (uint32_t l = 0; l < labels; ++l) {
     nodes.push_back(layer(fmt::format("y{}", l), "fc", {"h1"}, {{"units", int64_t{1}}}));
-    nodes.push_back(layer(fmt::format("loss{}", l), loss,
-                          {fmt::format("y{}", l), fmt::format("label{}", l)}));
+    nodes.push_back(
+        layer(fmt::format("loss{}", l), loss, {fmt::format("y{}", l), fmt::format("label{}", l)}));
   }
   return must_build(inputs, nodes);
 }
@@ -62,8 +62,7 @@ struct Rig {
   }
   // So many batches of the same.
   std::vector<HealthPiece> pieces(uint32_t batches) {
-    for (uint32_t b = 0; b < batches; ++b)
-      health.add(*graph, 0, work, predictions.data(), train());
+    for (uint32_t b = 0; b < batches; ++b) health.add(*graph, 0, work, predictions.data(), train());
     std::vector<HealthPiece> out;
     health.tell(&out);
     return out;
@@ -86,10 +85,17 @@ TEST(BatchHealth, PiecesAreNumberedAndFew) {
   EXPECT_EQ(pieces[0].number, 1U);
   EXPECT_EQ(pieces[0].examples, 800U);
   EXPECT_EQ(pieces[0].batches, 8U);
+  HealthTold told;
+  told.add(pieces);
+  told.leave_new(&pieces);
+  EXPECT_TRUE(pieces.empty());
   pieces = rig.pieces(160);
-  ASSERT_EQ(pieces.size(), 8U);
-  EXPECT_EQ(pieces.back().number, 21U);
-  EXPECT_EQ(pieces.front().number, 14U);
+  ASSERT_EQ(pieces.size(), 21U);
+  told.leave_new(&pieces);
+  EXPECT_EQ(pieces.front().number, 2U);
+  pieces = rig.pieces(2000);
+  ASSERT_EQ(pieces.size(), 64U);
+  EXPECT_EQ(pieces.front().number + 63, pieces.back().number);
 }
 
 TEST(BatchHealth, TheLossOfAHeadIsThatOfTheNetwork) {
