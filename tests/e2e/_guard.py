@@ -40,12 +40,12 @@ RULE = "{rule: adagrad, lr: RATE, initial_accumulator: 1.0e-6}"
 def job(name: str, *, net: str = LINEAR, rate: float = 0.05, rule: str = RULE, dense: float = 0.001,
         dense_rule: str = "adam", batch: int = 200, loss: str = "logistic_loss",
         init: str = "init_scale: 0.05", train: str = "train.txt", test: str = "test.txt",
-        labels: str = "", extra: str = "threads: 2") -> str:
+        labels: str = "", extra: str = "threads: 2\nshards: 4") -> str:
     """The text of a job over the slots f0 to f7."""
     table = "weight" if "table: weight" in net else "vector"
     size = "dim: 1, init: zero" if table == "weight" else f"dim: 8, init: uniform, {init}"
     slots = ", ".join(f"{{name: f{n}}}" for n in range(SLOTS))
-    return (f"name: {name}\noutput: out/{name}\nshards: 4\n{extra}\n"
+    return (f"name: {name}\noutput: out/{name}\n{extra}\n"
             f"data: {{format: feasign, train: {train}, test: {test}, batch: {batch}, "
             f"{labels}slots: [{slots}]}}\n"
             f"tables:\n  - {{name: {table}, {size}, optimizer: "

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import signal
 import unittest
+from typing import Any
 
+from _cluster import ClusterCase
 from _guard import DEEP, TWO_HEADS, GuardCase, job, relabel, shuffled
 from _support import SOURCE
 
@@ -31,7 +35,7 @@ class Guard(GuardCase):
             # What age alone does is in flux/cluster/training_guard_test.cc; here the rate helps.
             ("old_rows", {"worse_than_constant", "not_learning", "test_auc_of_chance"},
              job("old_rows", rate=1000.0, rule=SGD, batch=20, dense=0.1,
-                 extra="threads: 2\npull_ahead: 64\npush_in_flight: 64")),
+                 extra="threads: 2\nshards: 4\npull_ahead: 64\npush_in_flight: 64")),
             ("shuffled_labels", {"not_learning"},
              job("shuffled_labels", rate=0.005, train="shuffled.txt", test="shuffled_test.txt")),
             ("shuffled_deep", {"not_learning", "test_auc_of_chance"},
@@ -110,12 +114,44 @@ class Guard(GuardCase):
         done = self.flux("run", "job.yaml", "--json", code=0)
         events = [json.loads(line) for line in done.out.splitlines()]
         warned = {event["id"]: event for event in events if event["event"] == "warning"}
-        self.assertIn("worse_than_constant", warned)
+        early = {"worse_than_constant", "overconfident"} & set(warned)
+        self.assertTrue(early, warned)
         self.assertIn("test_auc_of_chance", warned)
-        self.assertIn("learning rate", warned["worse_than_constant"]["text"])
+        self.assertIn("learning rate", warned[early.pop()]["text"])
         summary = events[-1]["summary"]
         self.assertEqual(summary["quality"], "suspect")
         self.assertEqual({w["id"] for w in summary["warnings"]}, set(warned))
+
+
+class GuardCluster(GuardCase, ClusterCase):
+    """Coordinators that are killed: the next one warns of what is sick, and of nothing else."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.make_data(EXAMPLES)
+
+    def train(self, text: str, name: str) -> set[str]:
+        self.path("job.yaml").write_text(text)
+        running = self.start_training("run", "job.yaml", "--set", "epochs=6", "--threads", "1",
+                                      "--servers", "2", "--workers", "2")
+        os.kill(self.record()["pid"], signal.SIGKILL)
+        line = "coordinator ended: killed by signal 9"
+        self.assertIsNotNone(running.wait_line(line), "".join(running.lines))
+        done = running.finish()
+        self.assertEqual(done.code, 0, done.text)
+        return {warning["id"] for warning in self.summary(f"out/{name}")["warnings"]}
+
+    def record(self) -> dict[str, Any]:
+        loaded = json.loads(next(self.path("out").glob("*/cluster/coordinator.json")).read_text())
+        assert isinstance(loaded, dict)
+        return loaded
+
+    def test_a_well_run_is_taken_over(self) -> None:
+        self.assertEqual(self.train(job("well", batch=50, extra="shards: 4"), "well"), set())
+
+    def test_a_sick_run_is_taken_over(self) -> None:
+        found = self.train(job("sick", rate=5.0, batch=50, extra="shards: 4"), "sick")
+        self.assertTrue({"worse_than_constant", "overconfident"} & found, found)
 
 
 if __name__ == "__main__":
