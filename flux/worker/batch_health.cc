@@ -9,8 +9,8 @@
 namespace flux {
 namespace {
 
-constexpr uint64_t kLookAll = 512;  // batches of a phase that are all looked at
-constexpr uint64_t kLookEvery = 4;
+constexpr uint64_t kLookAll = 1024;  // batches of a phase that are all looked at
+constexpr uint64_t kLookEvery = 8;
 constexpr uint64_t kNormAll = 64;
 constexpr uint64_t kNormEvery = 32;
 
@@ -66,11 +66,25 @@ double norm_of(const BatchWork& work) {
   return std::sqrt(sum);
 }
 
-double log_loss(double y, double p) {
-  if (y == 0) return -std::log(1 - p);
-  if (y == 1) return -std::log(p);
-  return -y * std::log(p) - (1 - y) * std::log(1 - p);
-}
+// A sum of logarithms as the logarithm of a product, which is several times as fast.
+class LogSum {
+ public:
+  void add(double factor) {
+    product_ *= factor;
+    if (product_ < 1e-280) take();
+  }
+  double value() {
+    take();
+    return sum_;
+  }
+
+ private:
+  void take() {
+    sum_ += std::log(product_);
+    product_ = 1;
+  }
+  double sum_ = 0, product_ = 1;
+};
 
 }  // namespace
 
@@ -118,72 +132,99 @@ void BatchHealth::begin(const Graph& graph, Phase* phase) const {
     if (node.op != "fc" || node.parameters.size() < 2 || !behind_relu(graph, n)) continue;
     const Parameter& bias = graph.parameters()[node.parameters[1]];
     if (bias.size < kUnitsMin || phase->layers.size() == kHealthPartsMax) continue;
-    phase->layers.push_back({bias.offset, std::vector<bool>(bias.size, false)});
+    phase->layers.push_back({bias.offset, std::vector<uint8_t>(bias.size, 0)});
     phase->piece.layers.push_back(
         {node.name.substr(0, kHealthNameMax), static_cast<uint32_t>(bias.size), 0});
   }
 }
 
-void BatchHealth::look_at_head(const BatchWork& work, const float* predictions, double loss,
-                               HeadLook* look, HeadHealth* head) const {
-  const size_t n = work.batch.size;
-  const float* labels = work.batch.labels.data() + look->column * n;
-  const float* p_of = predictions + look->index * n;
-  const bool classes = head->kind == HeadKind::kClasses, rates = head->kind == HeadKind::kLogLoss;
-  const auto weight_of = [&](size_t i) {
-    return look->weighted && !work.batch.weights.empty() ? double{work.batch.weights[i]} : 1.0;
-  };
-  Labels& known = look->labels;
-  double weight = 0, sum = 0, of_model = 0, of_constant = 0;
-  for (size_t i = 0; i < n; ++i) {
-    weight += weight_of(i);
-    sum += weight_of(i) * labels[i];
+// The labels of classes are their numbers; the network's loss is this head's.
+double BatchHealth::cost_of_classes(const Column& of, Labels* known) {
+  double cost = 0;
+  for (size_t i = 0; i < of.n; ++i) {
+    const auto c =
+        static_cast<size_t>(std::clamp(double{of.labels[i]}, 0.0, double{kClassesMax - 1}));
+    if (c >= known->classes.size()) known->classes.resize(c + 1);
+    const double all = known->weight + static_cast<double>(known->classes.size());
+    cost -= std::log((known->classes[c] + 1) / all);
+    ++known->classes[c];
+    ++known->weight;
   }
-  const Labels before = known.weight > 0 ? Labels{known.weight, known.sum, {}}
-                                         : Labels{weight, sum, {}};  // the first: its own
-  const double mean = rates ? (before.sum + 0.5) / (before.weight + 1)
-                            : before.sum / std::max(before.weight, 1e-30);
+  return cost;
+}
+
+// What a constant would predict of this batch: the mean of labels before it, of the first its own.
+double BatchHealth::constant_of(const Column& of, const Labels& known, bool rates) {
+  double weight = known.weight, sum = known.sum;
+  for (size_t i = 0; i < of.n && known.weight <= 0; ++i) {
+    weight += of.weight(i);
+    sum += of.weight(i) * of.labels[i];
+  }
+  return rates ? (sum + 0.5) / (weight + 1) : sum / std::max(weight, 1e-30);
+}
+
+// Sums of predictions and labels; the losses are added to `model` and `constant`.
+void BatchHealth::look_at_column(const Column& of, bool rates, double mean, Labels* known,
+                                 HeadHealth* head, double* model, double* constant) {
   const double one = -std::log(mean), zero = -std::log(1 - mean);
-  for (size_t i = 0; i < n; ++i) {
-    const double w = weight_of(i), y = labels[i];
+  LogSum plain;
+  for (size_t i = 0; i < of.n; ++i) {
+    const double w = of.weight(i), y = of.labels[i];
     if (w == 0) continue;
+    const double p = rates ? std::clamp(double{of.predictions[i]}, kCertain, 1 - kCertain)
+                           : double{of.predictions[i]};
     ++head->examples;
-    if (classes) {
-      const auto c = static_cast<size_t>(std::clamp(y, 0.0, double{kClassesMax - 1}));
-      if (c >= known.classes.size()) known.classes.resize(c + 1);
-      const double all = known.weight + static_cast<double>(known.classes.size());
-      of_constant -= std::log((known.classes[c] + 1) / all);
-      ++known.classes[c];
-      ++known.weight;
-      continue;
-    }
-    const double p = rates ? std::clamp(double{p_of[i]}, kCertain, 1 - kCertain) : p_of[i];
-    of_model += w * (rates ? log_loss(y, p) : (p - y) * (p - y));
-    of_constant += w * (rates ? y * one + (1 - y) * zero : (mean - y) * (mean - y));
     head->label += y;
     head->label_squares += y * y;
     head->prediction += p;
     head->prediction_squares += p * p;
     head->product += p * y;
-    if (const double doubt = std::min(p, 1 - p); rates && doubt < kSureWithin) {
+    known->weight += w;
+    known->sum += w * y;
+    if (!rates) {
+      *model += w * (p - y) * (p - y);
+      *constant += w * (mean - y) * (mean - y);
+      continue;
+    }
+    *constant += w * (y * one + (1 - y) * zero);
+    if (w == 1 && (y == 0 || y == 1))
+      plain.add(y == 1 ? p : 1 - p);
+    else
+      *model -= w * (y * std::log(p) + (1 - y) * std::log(1 - p));
+    if (const double doubt = std::min(p, 1 - p); doubt < kSureWithin) {
       ++head->sure;
       head->sure_expected += doubt;
       head->sure_wrong += std::abs(p - y) > 0.5 ? 1 : 0;
     }
   }
-  if (classes) of_model = loss;
-  if (!classes) {
-    known.weight += weight;
-    known.sum += sum;
+  *model -= plain.value();
+}
+
+void BatchHealth::look_at_head(const BatchWork& work, const float* predictions, double loss,
+                               HeadLook* look, HeadHealth* head) {
+  const size_t n = work.batch.size;
+  const bool weighted = look->weighted && !work.batch.weights.empty();
+  const Column of{n, work.batch.labels.data() + look->column * n, predictions + look->index * n,
+                  weighted ? work.batch.weights.data() : nullptr};
+  double model = 0, constant = 0;
+  if (head->kind == HeadKind::kClasses) {
+    head->examples += n;
+    model = loss;
+    constant = cost_of_classes(of, &look->labels);
+  } else {
+    const bool rates = head->kind == HeadKind::kLogLoss;
+    Labels& known = look->labels;
+    const double mean = constant_of(of, known, rates);
+    look_at_column(of, rates, mean, &known, head, &model, &constant);
     if (known.weight > kRemembered) {
       known.weight /= 2;
       known.sum /= 2;
     }
   }
   ++head->batches;
-  head->loss += of_model;
-  head->constant += of_constant;
-  head->gap_squares += (of_model - of_constant) * (of_model - of_constant);
+  head->loss += model;
+  head->constant += constant;
+  head->gap_squares += (model - constant) * (model - constant);
 }
 
 void BatchHealth::add(const Graph& graph, uint32_t phase, const BatchWork& work,
@@ -203,12 +244,13 @@ void BatchHealth::add(const Graph& graph, uint32_t phase, const BatchWork& work,
     ++piece.norms;
     piece.norm += norm_of(work);
   }
-  if (batch < kLookAll || batch % kLookEvery == 0) {
+  if (batch < kLookAll || batch % kLookEvery == 0)
     for (size_t h = 0; h < of.heads.size(); ++h)
       look_at_head(work, predictions, loss, &of.heads[h], &piece.heads[h]);
-    for (LayerLook& layer : of.layers)
-      for (size_t u = 0; u < layer.live.size(); ++u)
-        if (work.dense_gradient.data()[layer.offset + u] != 0) layer.live[u] = true;
+  for (LayerLook& layer : of.layers) {
+    const float* gradient = work.dense_gradient.data() + layer.offset;
+    for (size_t u = 0; u < layer.live.size(); ++u)
+      layer.live[u] = static_cast<uint8_t>(layer.live[u] | (gradient[u] != 0 ? 1 : 0));
   }
   const uint64_t batches = std::clamp(of.batches / kPieceShare, kPieceBatches, kPieceBatchesMax);
   if (piece.batches >= batches && piece.examples >= kPieceExamples) close(phase, &of);
@@ -220,9 +262,9 @@ void BatchHealth::close(uint32_t number, Phase* phase) {
   piece.number = ++pieces_;
   piece.phase = number;
   for (size_t l = 0; l < phase->layers.size(); ++l) {
-    std::vector<bool>& live = phase->layers[l].live;
-    piece.layers[l].dead = static_cast<uint32_t>(std::count(live.begin(), live.end(), false));
-    live.assign(live.size(), false);
+    std::vector<uint8_t>& live = phase->layers[l].live;
+    piece.layers[l].dead = static_cast<uint32_t>(std::count(live.begin(), live.end(), 0));
+    live.assign(live.size(), 0);
   }
   complete_.push_back(piece);
   if (complete_.size() > kPiecesKept) complete_.pop_front();

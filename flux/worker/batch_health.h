@@ -54,7 +54,7 @@ class BatchHealth {
   };
   struct LayerLook {
     size_t offset = 0;  // of the bias in the flat gradient
-    std::vector<bool> live;
+    std::vector<uint8_t> live;
   };
   struct Phase {
     const Graph* graph = nullptr;
@@ -65,8 +65,21 @@ class BatchHealth {
   };
 
   void begin(const Graph& graph, Phase* phase) const;
-  void look_at_head(const BatchWork& work, const float* predictions, double loss, HeadLook* look,
-                    HeadHealth* head) const;
+  // A head's part of one batch.
+  struct Column {
+    size_t n = 0;
+    const float* labels = nullptr;
+    const float* predictions = nullptr;
+    const float* weights = nullptr;  // null: all 1
+    double weight(size_t i) const { return weights == nullptr ? 1 : double{weights[i]}; }
+  };
+
+  static double cost_of_classes(const Column& of, Labels* known);
+  static double constant_of(const Column& of, const Labels& known, bool rates);
+  static void look_at_column(const Column& of, bool rates, double mean, Labels* known,
+                             HeadHealth* head, double* model, double* constant);
+  static void look_at_head(const BatchWork& work, const float* predictions, double loss,
+                           HeadLook* look, HeadHealth* head);
   void close(uint32_t number, Phase* phase);
 
   uint32_t lane_;
