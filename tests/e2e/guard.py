@@ -150,8 +150,8 @@ class GuardCluster(GuardCase, ClusterCase):
         self.assertEqual(self.train(job("well", batch=50, extra="shards: 4"), "well"), set())
 
     def test_a_sick_run_is_taken_over(self) -> None:
-        found = self.train(job("sick", rate=5.0, batch=50, extra="shards: 4"), "sick")
-        self.assertTrue({"worse_than_constant", "overconfident"} & found, found)
+        text = job("sick", rate=1e-9, dense=1e-9, batch=50, extra="shards: 4")
+        self.assertIn("not_learning", self.train(text, "sick"))
 
 
 if __name__ == "__main__":
