@@ -22,8 +22,10 @@ constexpr size_t kWarningsMax = 64;
 // worse_than_constant: in standard errors, and as a share of the constant's loss.
 constexpr double kSigmas = 5, kWorse = 0.03;
 constexpr double kRareMin = 50;  // examples of the rarer class in a window
-// A loss that falls by so much from window to window, beyond chance, is on its way.
-constexpr double kFalls = 0.01, kFallSigmas = 3;
+// A loss that falls by so much from window to window is on its way, and a network that never was
+// better than a constant gets so long.
+constexpr double kFalls = 0.01;
+constexpr uint64_t kStartExamples = 20'000, kStartBatches = 100;
 
 // not_learning
 constexpr uint64_t kLearnExamples = 30'000, kLearnBatches = 120;
@@ -196,15 +198,14 @@ void TrainingGuard::judge_constant(const Place& place, const Phase& phase, Head*
   const std::optional<Excess> now = excess_of(w);
   if (!now || rarer(w) < kRareMin) return;
   const bool worse = now->value > kWorse && now->value > kSigmas * now->error;
-  const double chance = std::hypot(now->error, head->excess_error);
-  const bool falls =
-      !head->excess ||
-      *head->excess - now->value > std::max(kFalls * std::abs(*head->excess), kFallSigmas * chance);
+  const bool starts =
+      !head->was_good && (phase.seen < kStartExamples || phase.batches < kStartBatches);
+  const bool falls = !head->excess || *head->excess - now->value > kFalls * std::abs(*head->excess);
   head->excess = now->value;
-  head->excess_error = now->error;
+  if (now->value < 0) head->was_good = true;
   if (!worse)
     head->worse = 0;
-  else if (!falls)
+  else if (!falls && !starts)
     ++head->worse;
   if (worse && head->worse < kWindowsSick) return;  // as it was
   const double n = number(w.examples);

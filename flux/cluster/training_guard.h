@@ -58,7 +58,7 @@ class TrainingGuard {
     std::deque<HeadHealth> windows;  // the latest, newest last
     uint32_t worse = 0, sure = 0;    // windows that speak for a warning
     std::optional<double> excess;    // of the window before: (loss - constant) / constant
-    double excess_error = 0;
+    bool was_good = false;           // better than the constant in some window
   };
   struct Layer {
     double units = 0, dead = 0, pieces = 0;  // of the window

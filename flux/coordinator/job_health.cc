@@ -3,7 +3,9 @@
 
 namespace flux {
 
+// A model with a key per example counts, and learns nothing that a guard could judge.
 void JobMaster::State::take_health(Worker* worker, const std::vector<HealthPiece>& pieces) {
+  if (plan_.key_per_example) return;
   for (const HealthPiece& piece : pieces) {
     if (!worker->health.contains(piece.lane) && worker->health.size() >= kHealthLanesMax) continue;
     uint64_t& seen = worker->health[piece.lane];
@@ -14,6 +16,7 @@ void JobMaster::State::take_health(Worker* worker, const std::vector<HealthPiece
 }
 
 void JobMaster::State::judge_test(const MetricReport& report) {
+  if (plan_.key_per_example) return;
   std::vector<TestedHead> heads;
   for (const MetricReport::Row& row : report.rows) {
     if (!row.key.slice.empty()) continue;
