@@ -18,6 +18,7 @@
 #include "flux/base/latency.h"
 #include "flux/base/status.h"
 #include "flux/cluster/block_queue.h"
+#include "flux/cluster/training_health.h"
 #include "flux/protocol/push_session.h"
 #include "flux/protocol/sync_step.h"
 
@@ -121,6 +122,8 @@ struct WorkerReport {
   // Servers that do not answer it; at most kSuspectsMax. A guess: a wrong one does no harm.
   std::vector<ServerId> suspects = {};
   std::vector<PhaseReport> phases = {};  // by the number of the network
+  // The latest; those that were told before have the numbers of then.
+  std::vector<HealthPiece> health = {};
 };
 
 struct LeaseRequest {

@@ -36,6 +36,7 @@ void put_report(const WorkerReport& m, wire::WorkerReport* out) {
     p->set_loss_sum(phase.loss_sum);
     if (phase.auc) p->set_auc(*phase.auc);
   }
+  put_health(m.health, out->mutable_health());
 }
 
 Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
@@ -56,12 +57,14 @@ Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
         LatencyHistogram::of({in.push_times().data(), static_cast<size_t>(in.push_times_size())},
                              in.push_time_max_ns()),
         {in.suspects().begin(), in.suspects().end()},
+        {},
         {}};
   if (static_cast<size_t>(in.phases_size()) > kReportPhasesMax)
     return invalid("a report of {} phases, at most {}", in.phases_size(), kReportPhasesMax);
   for (const wire::PhaseReport& p : in.phases())
     m->phases.push_back(
         {p.examples(), p.loss_sum(), p.has_auc() ? std::optional(p.auc()) : std::nullopt});
+  FLUX_RETURN_IF_ERROR(take_health(in.health(), &m->health));
   if (m->suspects.size() > kSuspectsMax)
     return invalid("a report of {} suspects, at most {}", m->suspects.size(), kSuspectsMax);
   for (const ServerId suspect : m->suspects)

@@ -2,6 +2,7 @@
 #include "flux/api/wire_message.h"
 
 #include <set>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -195,6 +196,19 @@ TEST(WireMessage, JoiningACoordinator) {
   EXPECT_TRUE(round_trip(ServerReportReply{true}).over);
 }
 
+HealthPiece some_piece() {
+  return {1,
+          2,
+          3,
+          4,
+          5,
+          0.5,
+          6,
+          7,
+          1.5,
+          {{"click", HeadKind::kSquares, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
+          {{"h1", 64, 60}}};
+}
 WorkerReport some_report() {
   LatencyHistogram times;
   times.add(3 * kMillisecond);
@@ -214,7 +228,24 @@ WorkerReport some_report() {
           "seen",
           times,
           {3, 0},
-          {{7, 1.5, 0.25}, {8, 2.5, std::nullopt}}};
+          {{7, 1.5, 0.25}, {8, 2.5, std::nullopt}},
+          {some_piece()}};
+}
+void expect_some_piece(const HealthPiece& p) {
+  EXPECT_EQ(std::tie(p.lane, p.number, p.phase, p.examples, p.batches, p.norms),
+            std::make_tuple(1U, 2U, 3U, 4U, 5U, 7U));
+  EXPECT_EQ(std::tie(p.loss, p.loss_squares, p.norm), std::make_tuple(0.5, 6.0, 1.5));
+  ASSERT_EQ(p.heads.size(), 1U);
+  const HeadHealth& h = p.heads[0];
+  EXPECT_EQ(std::tie(h.name, h.kind, h.examples, h.batches),
+            std::make_tuple("click", HeadKind::kSquares, 8U, 9U));
+  EXPECT_EQ(std::tie(h.loss, h.constant, h.gap_squares, h.label, h.label_squares, h.prediction),
+            std::make_tuple(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(std::tie(h.prediction_squares, h.product, h.sure, h.sure_wrong, h.sure_expected),
+            std::make_tuple(7, 8, 9, 10, 11));
+  ASSERT_EQ(p.layers.size(), 1U);
+  EXPECT_EQ(std::tie(p.layers[0].name, p.layers[0].units, p.layers[0].dead),
+            std::make_tuple("h1", 64U, 60U));
 }
 void expect_some_report(const WorkerReport& r) {
   EXPECT_EQ(r.examples, 1U);
@@ -230,6 +261,8 @@ void expect_some_report(const WorkerReport& r) {
   EXPECT_EQ(r.phases[1].loss_sum, 2.5);
   EXPECT_EQ(r.phases[0].auc, 0.25);
   EXPECT_FALSE(r.phases[1].auc.has_value());
+  ASSERT_EQ(r.health.size(), 1U);
+  expect_some_piece(r.health[0]);
   EXPECT_EQ(r.duplicates, 5U);
   EXPECT_EQ(r.resends, 6U);
   EXPECT_EQ(r.bytes_sent, 7U);

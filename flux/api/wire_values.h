@@ -35,6 +35,10 @@ using WireBatches = google::protobuf::RepeatedPtrField<wire::Batch>;
 void put_batches(std::span<const BatchId> ids, WireBatches* out);
 Status take_batches(const WireBatches& in, const char* what, std::vector<BatchId>* out);
 
+using WireHealth = google::protobuf::RepeatedPtrField<wire::HealthPiece>;
+void put_health(const std::vector<HealthPiece>& pieces, WireHealth* out);
+Status take_health(const WireHealth& in, std::vector<HealthPiece>* out);
+
 void put_epoch(const ShardEpoch& epoch, wire::Epoch* out);
 ShardEpoch take_epoch(const wire::Epoch& in);
 // Many shards share few epochs: those that occur, and an index for each shard (none: all the

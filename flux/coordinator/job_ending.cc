@@ -120,6 +120,7 @@ void JobMaster::State::tested(MetricReport report) {
   tested_ = std::move(report);
   say(test_line(*tested_));
   events_->tested(closed_.back().name, *tested_);
+  judge_test(*tested_);
   next_pass();
 }
 
@@ -366,6 +367,7 @@ void JobMaster::State::end(const Status& status) {
     log_decision(over);
   }
   outcome_.evaluation = evaluation_;
+  if (tested_) judge_test(*tested_);  // the last reports may have come after it
   outcome_.test = tested_;
   outcome_.progressive = progressive();
   outcome_.train_s = static_cast<double>(train_ns_) * 1e-9;

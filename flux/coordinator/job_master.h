@@ -25,6 +25,7 @@
 #include "flux/checkpoint/manifest.h"
 #include "flux/cluster/rebalance.h"
 #include "flux/cluster/suspicions.h"
+#include "flux/cluster/training_guard.h"
 #include "flux/coordinator/job_plan.h"
 #include "flux/coordinator/job_status.h"
 #include "flux/election/election.h"
@@ -121,6 +122,8 @@ class JobEvents {
   virtual void tested(const std::string& pass, const MetricReport& report) {
     (void)pass, (void)report;
   }
+  // The training looks sick.
+  virtual void warned(const TrainingWarning& warning) { say("warning: " + to_string(warning)); }
   // A checkpoint was committed, here; and by it perhaps this pass closed.
   virtual void saved(const std::string& path) { (void)path; }
   virtual void pass_closed(const ClosedPass& pass) { (void)pass; }

@@ -234,7 +234,9 @@ void JobMaster::State::take_report(Worker* worker, const WorkerReport& report) {
   for (uint32_t p = 0; p < report.phases.size(); ++p)
     if (report.phases[p].examples > (p < before.size() ? before[p].examples : 0))
       phase_at_hand_ = p;
+  take_health(worker, report.health);
   worker->report = report;
+  worker->report.health.clear();
   if (!report.metrics.empty()) worker->metrics = report.metrics;
   worker->report.metrics.clear();
 }

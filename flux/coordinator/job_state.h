@@ -13,6 +13,7 @@
 //   job_stopping.cc stop conditions of the job file
 //   job_operators.cc drain, scale, move
 //   job_loads.cc    what workers ask of shards; moves away from hot servers
+//   job_health.cc   whether the training is sick, by reports and tests
 //   job_status.cc   the snapshot for people
 // Private to coordinator/. Everything on one executor; callbacks hold a weak pointer, so that
 // nothing runs after the end.
@@ -35,6 +36,7 @@
 #include "flux/cluster/shard_places.h"
 #include "flux/cluster/suspicions.h"
 #include "flux/cluster/sync_rounds.h"
+#include "flux/cluster/training_guard.h"
 #include "flux/coordinator/checkpointing.h"
 #include "flux/coordinator/decision_log.h"
 #include "flux/coordinator/job_master.h"
@@ -113,10 +115,11 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
     std::string metrics;  // the last that it told; see WorkerReport
     WorkerReport base;    // of a worker from before a take-over: its first report
     bool has_base = true;
-    std::set<BlockId> ahead;         // leased and not begun, by its last report
-    bool leaves = false;             // it was asked to
-    std::map<uint32_t, Slot> slots;  // by lane
-    TimeNs asked = 0;                // its last lease request, or when it joined
+    std::map<uint32_t, uint64_t> health;  // by lane: the number of the last piece that was taken
+    std::set<BlockId> ahead;              // leased and not begun, by its last report
+    bool leaves = false;                  // it was asked to
+    std::map<uint32_t, Slot> slots;       // by lane
+    TimeNs asked = 0;                     // its last lease request, or when it joined
     TimeNs rate_time = 0;
     uint64_t rate_examples = 0;
     double rate = 0;
@@ -487,6 +490,11 @@ class JobMaster::State : public std::enable_shared_from_this<JobMaster::State> {
   WorkerReport left_;  // sums over workers that are gone
   ProgressiveSet left_metrics_;
   void take_report(Worker* worker, const WorkerReport& report);
+  static constexpr size_t kHealthLanesMax = 1024;  // of one worker
+  TrainingGuard guard_{plan_.phases};
+  void take_health(Worker* worker, const std::vector<HealthPiece>& pieces);
+  void judge_test(const MetricReport& report);
+  void status_of_health(JobStatus* s) const;
   uint32_t phase_at_hand_ = 0;  // in which the last reports had more examples than before
   std::vector<WorkerStatus> gone_;
   uint64_t workers_lost_ = 0;

@@ -214,6 +214,7 @@ JobStatus JobMaster::State::status() const {
     s.examples_per_s += w.rate;
   }
   status_of_servers(&s);
+  status_of_health(&s);
   waits_now(&s.waits);
   s.error = failure_.message();
   return s;

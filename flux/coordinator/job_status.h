@@ -9,6 +9,7 @@
 
 #include "flux/api/job_port.h"
 #include "flux/api/server_admin.h"
+#include "flux/cluster/training_guard.h"
 
 namespace flux {
 
@@ -75,10 +76,12 @@ struct JobStatus {
   // none), and the mean of what it minimises.
   std::optional<double> train_auc;
   double train_logloss = 0;
-  std::string phase_name;              // of a job with several: whose figures these are
-  uint64_t phase_examples = 0;         // trained by the workers of this run
-  double phase_loss_sum = 0;           // over those
-  std::optional<double> auc, logloss;  // of the last test
+  std::string phase_name;                 // of a job with several: whose figures these are
+  uint64_t phase_examples = 0;            // trained by the workers of this run
+  double phase_loss_sum = 0;              // over those
+  std::optional<double> auc, logloss;     // of the last test
+  std::string quality = "ok";             // or "suspect": a warning is not over
+  std::vector<TrainingWarning> warnings;  // all there were under this coordinator
   std::string last_checkpoint;
   double checkpoint_s_ago = -1;
   uint64_t workers_lost = 0, blocks_reissued = 0, batches_skipped = 0, duplicates = 0;

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <iterator>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -111,6 +113,19 @@ void add_counters(const JobStatus& status, Text* text) {
   text->value(static_cast<double>(status.waits.size()));
 }
 
+void add_warnings(const JobStatus& status, Text* text) {
+  text->metric("flux_quality_suspect", "gauge",
+               "1 while a warning about the training is not over.");
+  text->value(status.quality == "suspect" ? 1 : 0);
+  std::map<std::string, double> by_id;  // that are not over
+  for (const TrainingWarning& warning : status.warnings)
+    by_id[warning.id] += warning.active ? 1 : 0;
+  if (by_id.empty()) return;
+  text->metric("flux_warnings", "gauge",
+               "Warnings about the training that are not over; /status tells them.");
+  for (const auto& [id, count] : by_id) text->value("warning", id, count);
+}
+
 void add_workers(const JobStatus& status, Text* text) {
   const auto each = [&](const char* name, const char* type, const char* help,
                         const std::function<double(const WorkerStatus&)>& value) {
@@ -193,6 +208,7 @@ std::string prometheus_text(const JobStatus& status) {
   Text text(status.job);
   add_job(status, &text);
   add_counters(status, &text);
+  add_warnings(status, &text);
   add_workers(status, &text);
   add_places(status, &text);
   add_servers(status, &text);

@@ -115,6 +115,16 @@ void fields(const Field& field, FailoverStatus& failover) {
 }
 
 template <typename Field>
+void fields(const Field& field, TrainingWarning& warning) {
+  field("id", warning.id);
+  field("phase", warning.phase);
+  field("part", warning.part);
+  field("text", warning.text);
+  field("examples", warning.examples);
+  field("active", warning.active);
+}
+
+template <typename Field>
 void fields(const Field& field, JobStatus& status) {
   field("job", status.job);
   field("state", status.state);
@@ -143,6 +153,8 @@ void fields(const Field& field, JobStatus& status) {
   field("train_logloss", status.train_logloss);
   field("auc", status.auc);
   field("logloss", status.logloss);
+  field("quality", status.quality);
+  field.list("warnings", status.warnings);
   field("last_checkpoint", status.last_checkpoint);
   field("checkpoint_s_ago", status.checkpoint_s_ago);
   field("workers_lost", status.workers_lost);

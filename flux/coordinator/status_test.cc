@@ -71,6 +71,8 @@ JobStatus full_status() {
   s.train_logloss = 0.5;
   s.auc = 0.8;
   s.logloss = 0.4;
+  s.quality = "suspect";
+  s.warnings = {{"dead_units", "update", "h1", "layer h1: 60 of 64 units are dead", 5000, true}};
   s.last_checkpoint = "out/checkpoints/00000012";
   s.checkpoint_s_ago = 3;
   s.workers_lost = 1;

@@ -61,6 +61,10 @@ class LoggedConsole final : public JobEvents {
     console_.say(line);
     log_->say(line);
   }
+  void warned(const TrainingWarning& warning) override {
+    console_.warned(warning);
+    log_->say("warning: " + to_string(warning));
+  }
   void finished(const JobOutcome& outcome) override {
     log_->say(!outcome.status.is_ok() ? "the job failed: " + outcome.status.message()
               : outcome.complete      ? "the job is complete"

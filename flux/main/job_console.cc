@@ -23,6 +23,15 @@ void take_told(const nlohmann::ordered_json& told, Summary* s) {
   s->train_auc = number("train_auc");
   s->train_logloss = number("train_logloss");
   s->told = told["train"].dump();
+  if (!told.contains("warnings") || !told["warnings"].is_array()) return;
+  for (const auto& one : told["warnings"]) {  // of then; tests were made again
+    if (!one.is_object()) continue;
+    const std::string id = one.value("id", "");
+    if (id.empty() || id.starts_with("test_")) continue;
+    s->warnings.push_back({id, one.value("phase", ""), one.value("part", ""), one.value("text", ""),
+                           one.value("examples", uint64_t{0}), one.value("active", true)});
+    if (s->warnings.back().active) s->quality = "suspect";
+  }
 }
 
 }  // namespace
@@ -121,6 +130,15 @@ void JobConsole::saved(const std::string& path) {
   events_.emit("checkpoint", {{"path", path}});
 }
 
+void JobConsole::warned(const TrainingWarning& warning) {
+  events_.emit("warning", {{"id", warning.id},
+                           {"phase", warning.phase},
+                           {"part", warning.part},
+                           {"examples", warning.examples},
+                           {"text", warning.text}});
+  view_.warn("warning: " + to_string(warning));
+}
+
 void JobConsole::pass_closed(const ClosedPass& pass) {
   events_.emit("pass_done", {{"pass", pass.name},
                              {"examples", pass.records},
@@ -190,6 +208,8 @@ Summary JobConsole::summarize() const {
     s.phases.push_back({options_.phases[p], by_phase[p]});
   s.rows = o.rows;
   s.resumed_from = o.resumed_from;
+  s.quality = o.last.quality;
+  s.warnings = o.last.warnings;
   s.stopped_by = o.stopped_by;
   s.untrained = o.untrained;
   s.passes_left = options_.passes - std::min(options_.passes, o.passes.size());
@@ -253,6 +273,16 @@ Status JobConsole::write_files(const Summary& s, const nlohmann::ordered_json& b
   return write_file_atomic(in_output("curve.svg"), curve_.to_svg(options_.job, s.auc.value_or(0)));
 }
 
+// The last thing that is said of a training that looks sick.
+void JobConsole::print_quality(const Summary& s) {
+  if (s.quality == "ok") return;
+  const std::string bar(72, '!');
+  std::string text = bar + "\nQUALITY SUSPECT: the run ended well, its model may be worthless";
+  for (const TrainingWarning& warning : s.warnings)
+    if (warning.active) text += fmt::format("\n{}: {}", warning.id, to_string(warning));
+  view_.warn(text + "\n" + bar);
+}
+
 // Heads, phases and slices, a line each; nothing if there is only one.
 void JobConsole::print_parts(const char* what, const MetricReport& report) {
   if (report.rows.size() < 2) return;
@@ -290,6 +320,7 @@ void JobConsole::print_end(const Summary& s) {
   } else if (s.state == "stopped") {
     say(fmt::format("stopped; to go on: {}", options_.resume_command));
   }
+  print_quality(s);
 }
 
 }  // namespace flux

@@ -50,6 +50,7 @@ class JobConsole final : public JobEvents {
 
   void say(const std::string& line) override;
   void training(bool on, uint64_t before, uint64_t total) override;
+  void warned(const TrainingWarning& warning) override;
   void saved(const std::string& path) override;
   void pass_closed(const ClosedPass& pass) override;
   void tested(const std::string& pass, const MetricReport& report) override;
@@ -64,6 +65,7 @@ class JobConsole final : public JobEvents {
   Summary summarize() const;
   std::vector<RoleCost> roles() const;
   void print_end(const Summary& summary);
+  void print_quality(const Summary& summary);
   void print_parts(const char* what, const MetricReport& report);
   nlohmann::ordered_json told_before(const Summary& summary) const;
   Status write_files(const Summary& summary, const nlohmann::ordered_json& before) const;

@@ -37,6 +37,12 @@ void ProgressView::say(const std::string& line) {
   print(line + "\n");
 }
 
+void ProgressView::warn(const std::string& line) {
+  if (show_ == Show::kNothing) return;
+  clear_bar();
+  std::fputs((line + "\n").c_str(), stderr);
+}
+
 uint64_t ProgressView::shown(const ProgressPoint& progress) const {
   return total_ > 0 ? std::min(progress.applied, total_) : progress.applied;
 }

@@ -34,7 +34,8 @@ class ProgressView {
   ProgressView(Show show, Curve* curve, bool log_loss = false)
       : show_(show), curve_(curve), log_loss_(log_loss) {}
 
-  void say(const std::string& line);  // a plain line, not torn by the bar
+  void say(const std::string& line);   // a plain line, not torn by the bar
+  void warn(const std::string& line);  // the same on standard error
   // `total`: examples of the whole job as far as known; nothing is shown to be beyond it.
   void begin(const ProgressPoint& progress, uint64_t total, TimeNs now);
   // Call often; prints a row when one is due.

@@ -121,6 +121,8 @@ std::string status_text(const JobStatus& s) {
         s.done));
   if (!opening) add(progress_line(s));
   if (!opening) add(quality_line(s));
+  for (const TrainingWarning& warning : s.warnings)
+    if (warning.active) add("warning: " + to_string(warning));
   add(losses_line(s));
   add(roles_line(s));
   for (const ServerStatus& v : s.servers)

@@ -28,6 +28,18 @@ Json number_or_null(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+Json warnings_json(const std::vector<TrainingWarning>& warnings) {
+  Json out = Json::array();
+  for (const TrainingWarning& w : warnings)
+    out.push_back({{"id", w.id},
+                   {"phase", w.phase},
+                   {"part", w.part},
+                   {"examples", w.examples},
+                   {"active", w.active},
+                   {"text", w.text}});
+  return out;
+}
+
 Json pushes_json(const PushSummary& p) {
   return {{"count", p.times.count()},
           {"p50_ms", p.times.quantile_ms(0.5)},
@@ -81,6 +93,8 @@ std::string summary_json(const Summary& s) {
                           {"peak_rss_bytes", role.peak_rss_bytes},
                           {"bytes_in", role.bytes_in},
                           {"bytes_out", role.bytes_out}});
+  j["quality"] = s.quality;
+  j["warnings"] = warnings_json(s.warnings);
   j["test"] = s.test ? metrics_json(*s.test) : nlohmann::ordered_json(nullptr);
   j["model_hash"] = fmt::format("{:016x}", s.model_hash);
   return j.dump(2) + "\n";

@@ -9,6 +9,7 @@
 
 #include "flux/base/latency.h"
 #include "flux/base/status.h"
+#include "flux/cluster/training_guard.h"
 #include "flux/main/accounting.h"
 #include "flux/metrics/metric_values.h"
 
@@ -63,7 +64,9 @@ struct Summary {
   std::string wire = "none";  // form of numbers between processes; "none": one process
   PushSummary pushes;
   std::vector<RoleCost> roles;
-  uint64_t model_hash = 0;  // of all rows and dense parameters
+  std::string quality = "ok";             // or "suspect": a warning was not over at the end
+  std::vector<TrainingWarning> warnings;  // docs/using/guard.md
+  uint64_t model_hash = 0;                // of all rows and dense parameters
 };
 
 std::string summary_json(const Summary& summary);

@@ -207,9 +207,11 @@ void WorkerAgent::send_report() {
   if (trainer_) now.suspects = trainer_->reports().suspects(executor_->now_ns());
   if (now.suspects.size() > kSuspectsMax) now.suspects.resize(kSuspectsMax);
   disclaimed_ = {now.ahead.begin(), now.ahead.end()};
+  const std::vector<HealthPiece> health = now.health;
   job_->report(joined_.worker, std::move(now),
-               guard([this, worker = joined_.worker](const Result<ReportAnswer>& result) {
+               guard([this, health, worker = joined_.worker](const Result<ReportAnswer>& result) {
                  --reports_out_;
+                 if (result.is_ok()) health_told_.add(health);
                  if (worker == joined_.worker) on_report(result);
                }));
 }
@@ -336,6 +338,8 @@ WorkerReport WorkerAgent::report(bool with_metrics) const {
   out.batches = sum.batches;
   out.loss_sum = sum.loss_sum;
   out.phases = sum.phases;
+  out.health = sum.health;
+  health_told_.leave_new(&out.health);
   for (uint32_t p = 0; p < out.phases.size() && options_.report_auc; ++p)
     out.phases[p].auc = sum.metrics.auc(p);
   if (sum.last_phase < out.phases.size()) out.train_auc = out.phases[sum.last_phase].auc;

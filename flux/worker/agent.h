@@ -183,6 +183,7 @@ class WorkerAgent {
   std::vector<std::function<void(const Result<ClusterMap>&)>> map_waiting_;
   uint32_t reports_out_ = 0;
   TimeNs metrics_told_ns_ = 0;
+  HealthTold health_told_;
   std::set<BlockId> disclaimed_;  // WorkerReport::ahead of the last report
   Status status_;
   std::string reason_;

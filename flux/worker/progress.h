@@ -11,6 +11,7 @@
 
 #include "flux/api/job_port.h"
 #include "flux/base/latency.h"
+#include "flux/cluster/training_health.h"
 #include "flux/metrics/progressive_set.h"
 
 namespace flux {
@@ -30,6 +31,7 @@ struct Progress {
   std::vector<PhaseReport> phases;  // by the number of the network; without AUC, see metrics
   uint32_t last_phase = 0;          // whose batch was the last
   ProgressiveSet metrics;           // each prediction made before its example was learnt
+  std::vector<HealthPiece> health;  // worker/batch_health.h
 };
 
 class ProgressBook {
@@ -39,9 +41,13 @@ class ProgressBook {
     const std::lock_guard lock(mutex_);
     change(&progress_);
   }
-  Progress read() const {
+  // `more` adds to the copy what is guarded by the same lock.
+  template <typename F>
+  Progress read(const F& more) const {
     const std::lock_guard lock(mutex_);
-    return progress_;
+    Progress copy = progress_;
+    more(&copy);
+    return copy;
   }
 
  private:

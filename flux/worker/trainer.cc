@@ -343,6 +343,7 @@ void Trainer::note_progress(const BatchWork& work, double loss) {
     progress->loss_sum += loss;
     progress->examples += n;
     ++progress->batches;
+    health_.add(net.graph(), phase, work, predictions_.data(), loss);
   });
 }
 

@@ -33,6 +33,7 @@
 #include "flux/base/team.h"
 #include "flux/client/ps_client.h"
 #include "flux/nn/net.h"
+#include "flux/worker/batch_health.h"
 #include "flux/worker/batch_source.h"
 #include "flux/worker/batch_work.h"
 #include "flux/worker/finite_check.h"
@@ -89,7 +90,9 @@ class Trainer {
   void look_at_servers();
 
   Executor* executor() const { return executor_; }
-  Progress progress() const { return progress_.read(); }
+  Progress progress() const {
+    return progress_.read([this](Progress* copy) { health_.tell(&copy->health); });
+  }
   const WaitReport& reports() const { return wait_report_; }
 
  private:
@@ -170,6 +173,7 @@ class Trainer {
   std::array<int64_t, kStages> batch_ns_{};
 
   ProgressBook progress_;
+  BatchHealth health_;  // under the book's lock
   WaitReport wait_report_;
   // Last: late answers find it gone.
   std::shared_ptr<Trainer*> self_ = std::make_shared<Trainer*>(this);

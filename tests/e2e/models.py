@@ -127,6 +127,7 @@ class Models(Case):
         job = SOURCE / "models" / f"{name}.yaml"
         for head, share in self.shares_of(name, job, oracle).items():
             self.assertGreaterEqual(share, quality.share, head)
+        self.assertEqual(self.summary(f"out/models/{name}")["warnings"], [])
         if not quality.cut:
             return
         text = job.read_text()
