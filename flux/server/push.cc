@@ -104,6 +104,7 @@ void Server::push(const PushRequest& request, std::function<void(const PushReply
     prefetch_ahead(request.keys, request.shards, i, phase_of(request));
     reply.answers.push_back(push_one(request, i, now, &outbox));
   }
+  reply.age = age_clock_.pushed(request, reply.answers);
   ReplicateRequest forward;
   if (outbox.has_forwards()) {
     forward.push = with_memory(request);

@@ -371,6 +371,7 @@ WorkerReport WorkerAgent::report(bool with_metrics) const {
   if (out.metrics.size() > kMetricsBytesMax) out.metrics.clear();
   out.duplicates = sum.duplicates;
   out.push_times = sum.push_times;
+  out.push_ages = sum.push_ages;
   out.stage_ns.assign(sum.stage_ns.begin(), sum.stage_ns.end());
   for (const auto& lane : lanes_) {
     out.resends += lane->resends();

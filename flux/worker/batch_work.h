@@ -68,6 +68,7 @@ struct BatchWork {
   std::vector<uint8_t> groups;                     // of each key, where the model has several
   Buffer<float> dense_gradient;
   std::shared_ptr<Buffer<float>> dense;  // pulled with the rows
+  PullMarks marks;                       // of the pull of the rows
   Stage stage = Stage::kPlanned;
   uint64_t pull_number = 0;
 };

@@ -170,8 +170,9 @@ bool Lane::start_pulls() {
     work->pull_number = ++pulls_;
     const bool dense = shape_of(*work).parameters() > 0 && !options_.separate_dense;
     if (dense) work->dense = free_dense();
+    work->marks.clear();
     client_.pull({work->plan.sharded(), work->row_pointers, dense ? work->dense->data() : nullptr,
-                  work, phase_of(*work)},
+                  work, phase_of(*work), &work->marks},
                  [this, work](const Status& status) { pulled(work, status); });
     moved = true;
   }
@@ -201,7 +202,7 @@ bool Lane::dense_is_here(const BatchWork& front) {
     dense_here_ = false;
     auto& newest = net_of(front).newest_dense;
     if (!newest) newest = free_dense();
-    client_.pull({{nullptr, no_keys_.data()}, {}, newest->data(), newest, phase_of(front)},
+    client_.pull({{nullptr, no_keys_.data()}, {}, newest->data(), newest, phase_of(front), nullptr},
                  [this](const Status& status) {
                    ++events_;
                    dense_here_ = true;
@@ -235,6 +236,7 @@ bool Lane::compute_front() {
   for (size_t s = 0; s < kStages; ++s) progress_.stage_ns[s] += std::exchange(batch_ns_[s], 0);
   progress_.duplicates = client_.duplicates();
   progress_.push_times = client_.push_times();
+  progress_.push_ages = client_.push_ages();
   resends_.store(client_.resends(), std::memory_order_relaxed);
   return true;
 }
@@ -365,6 +367,7 @@ void Lane::finish() {
   wait_text_.clear();
   progress_.duplicates = client_.duplicates();
   progress_.push_times = client_.push_times();
+  progress_.push_ages = client_.push_ages();
   resends_.store(client_.resends(), std::memory_order_relaxed);
   for (size_t s = 0; s < kStages; ++s) progress_.stage_ns[s] += std::exchange(batch_ns_[s], 0);
 }
@@ -459,6 +462,7 @@ void Lane::add_progress(Progress* sum) const {
   sum->loss_sum += progress_.loss_sum;
   sum->duplicates += progress_.duplicates;
   sum->push_times.merge(progress_.push_times);
+  sum->push_ages.merge(progress_.push_ages);
   for (size_t s = 0; s < kStages; ++s) sum->stage_ns[s] += progress_.stage_ns[s];
   sum->metrics.merge(progress_.metrics);
   sum->phases.resize(std::max(sum->phases.size(), progress_.phases.size()));

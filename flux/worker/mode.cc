@@ -35,6 +35,7 @@ PushWork single_push(const std::shared_ptr<LaneHost>& host, const BatchWorkPtr& 
   push.dense = part.dense;
   push.examples = part.examples;
   push.lr_scale = part.lr_scale;
+  push.pulled = work->marks;
   push.bytes = work->gradient_bytes();
   push.step = work->item.step;
   push.memory = work;

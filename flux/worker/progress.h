@@ -23,6 +23,7 @@ struct Progress {
   double loss_sum = 0;
   uint64_t duplicates = 0;  // shard answers "had it before"
   LatencyHistogram push_times;
+  AgeHistogram push_ages;
   std::array<int64_t, kStages> stage_ns{};
   std::vector<PhaseReport> phases;  // by the number of the network; without AUC, see metrics
   uint32_t last_phase = 0;          // whose batch was the last

@@ -156,6 +156,8 @@ class HalfAsyncLane final : public LaneMode {
     const std::vector<float> weights = mean_weights(examples);
     for (size_t i = 0; i < weights.size(); ++i) push.parts[i].weight = weights[i];
     push.lr_scale = merged_lr_scale(push.parts);
+    push.pulled = merged->from[0].work->marks;
+    for (const MergeGroup::Contribution& c : merged->from) push.pulled.merge(c.work->marks);
     merged->sum.merge(push.parts);
     push.geometry = merged->from[0].work->item.geometry;
     push.keys = merged->sum.keys();
