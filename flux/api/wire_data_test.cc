@@ -266,7 +266,8 @@ TEST(WireData, AgesOfPushes) {
   ASSERT_TRUE(decode_pull_mark(encode_pull_mark({~0ULL, 16'000}), &mark).is_ok());
   EXPECT_EQ(mark, (AgeMark{~0ULL, 16'000}));
   EXPECT_FALSE(decode_pull_mark("\xff", &mark).is_ok());
-  BatchData data(1, 10, {0, 1});
+  const std::vector<ShardId> shards = every_shard();
+  BatchData data(1, 10, shards);
   for (const AgeMark& pulled : {AgeMark{}, AgeMark{7, 0}, AgeMark{~1ULL, ~2ULL}}) {
     data.push.pulled = pulled;
     Buffer<uint16_t> halves;
