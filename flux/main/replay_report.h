@@ -1,4 +1,5 @@
-// What replays of one job at several ages say together, for people and as JSON. Pure.
+// What replays of one job at several ages say together, for people and as JSON: the drop against no
+// age, from how many workers on it is too much, and what the servers' links would carry. Pure.
 #pragma once
 
 #include <cstdint>

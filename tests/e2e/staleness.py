@@ -62,8 +62,9 @@ class Staleness(Case):
         self.assertEqual(replay["test"]["heads"], summary["test"]["heads"])
         self.assertEqual(replay["examples"], RECORDS * 3)
         self.assertIsNone(found["quality_falls_from_workers"])
-        # Nothing else is known of ages than that there were none.
-        self.assertEqual(summary["pushes"]["age_max"], 0)
+        ages = summary["pushes"]
+        self.assertEqual((ages["age_count"], ages["age_max"]), (RECORDS * 3 // 20, 0))
+        self.assertIn("age of gradients", (self.folder / "out/report.html").read_text())
 
     def test_several_passes_of_several_phases(self) -> None:
         (self.folder / "job.yaml").write_text(PHASES)
