@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "flux/api/push_age.h"
 #include "flux/base/latency.h"
 #include "flux/base/status.h"
 #include "flux/cluster/block_queue.h"
@@ -122,6 +123,7 @@ struct WorkerReport {
   // Servers that do not answer it; at most kSuspectsMax. A guess: a wrong one does no harm.
   std::vector<ServerId> suspects = {};
   std::vector<PhaseReport> phases = {};  // by the number of the network
+  AgeHistogram push_ages = {};           // as servers told, each of each push that it applied
   // The latest; those that were told before have the numbers of then.
   std::vector<HealthPiece> health = {};
 };

@@ -13,10 +13,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "flux/api/lr_scale.h"
+#include "flux/api/push_age.h"
 #include "flux/base/status.h"
 #include "flux/base/team.h"
 #include "flux/protocol/push_session.h"
@@ -58,6 +60,7 @@ struct PullReply {
   // kInvalid: no honest request.
   Status status;
   bool unreached = false;  // the server did not say that: no connection, or no answer in time
+  AgeMark mark = {};       // before anything was read
 };
 
 struct PushRequest {
@@ -73,6 +76,7 @@ struct PushRequest {
   // Multiplies the learning rate of every rule for this push (cluster/lr_policy.h). One that is not
   // is_lr_scale() is no honest request.
   float lr_scale = 1;
+  AgeMark pulled = {};  // of the pull, at this server, of what the gradient was computed with
   // Sync mode: the step that this push is a part of. It is answered when the step is poured.
   const SyncStep* step = nullptr;
   // Keeps keys, counts, rows and dense floats alive and untouched for as long as it is held: what
@@ -91,6 +95,8 @@ struct PushReply {
   // Not ok: no answers came (kUnavailable: lost on the way, perhaps applied; else refused).
   Status status;
   bool unreached = false;  // as in PullReply
+  // Examples that were applied since PushRequest::pulled; nothing: not known, or not applied now.
+  std::optional<uint64_t> age = {};
 };
 
 // The phase of a push is that of its batches, which all have the same; it has a gradient for the

@@ -78,6 +78,9 @@ uint64_t pull_reply_bytes(const WirePart& part, const ModelShape& shape, WireVal
 std::vector<std::span<std::byte>> pull_reply_targets(const WirePart& part, const ModelShape& shape,
                                                      const PullRequest& request,
                                                      std::span<std::byte, kSectionAlign> padding);
+// What goes beside the rows of a reply: its mark; empty: none.
+std::string encode_pull_mark(const AgeMark& mark);
+Status decode_pull_mark(std::string_view control, AgeMark* mark);
 // Unpacks a reply of pull_reply_bytes() bytes that is not fp32 into the caller's arrays.
 void read_pull_reply(const std::byte* reply, WireValue value, const WirePart& part,
                      const ModelShape& shape, const PullRequest& request);

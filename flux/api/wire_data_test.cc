@@ -258,6 +258,35 @@ TEST(WireData, GoldenControlParts) {
   EXPECT_EQ(got.request.epochs[1], epochs[1]);
 }
 
+TEST(WireData, AgesOfPushes) {
+  EXPECT_EQ(encode_pull_mark({}), "");
+  AgeMark mark{1, 2};
+  ASSERT_TRUE(decode_pull_mark("", &mark).is_ok());
+  EXPECT_EQ(mark, AgeMark{});
+  ASSERT_TRUE(decode_pull_mark(encode_pull_mark({~0ULL, 16'000}), &mark).is_ok());
+  EXPECT_EQ(mark, (AgeMark{~0ULL, 16'000}));
+  EXPECT_FALSE(decode_pull_mark("\xff", &mark).is_ok());
+  const std::vector<ShardId> shards = every_shard();
+  BatchData data(1, 10, shards);
+  for (const AgeMark& pulled : {AgeMark{}, AgeMark{7, 0}, AgeMark{~1ULL, ~2ULL}}) {
+    data.push.pulled = pulled;
+    Buffer<uint16_t> halves;
+    const auto sent = encode_push(data.push, kShape, WireValue::kFp32, &halves);
+    ASSERT_TRUE(sent.is_ok());
+    const Buffer<std::byte> payload = gathered(sent.value().payload);
+    WirePush got;
+    ASSERT_TRUE(decode_push(sent.value().control, payload.span(), shape_of_life, &got).is_ok());
+    EXPECT_EQ(got.request.pulled, pulled);
+  }
+  for (const std::optional<uint64_t> age : {std::optional<uint64_t>(), {0}, {31'000}}) {
+    PushReply reply, got;
+    reply.age = age;
+    got.age = 5;
+    ASSERT_TRUE(decode_push_reply(encode_push_reply(reply), &got).is_ok());
+    EXPECT_EQ(got.age, age);
+  }
+}
+
 TEST(WireData, PushReplies) {
   PushReply reply;
   for (ShardId s = 0; s < 5; ++s) reply.answers.push_back({s, Answer::kApplied, 100 + s, {}});

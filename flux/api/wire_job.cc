@@ -29,6 +29,9 @@ void put_report(const WorkerReport& m, wire::WorkerReport* out) {
   const std::vector<uint64_t> times = m.push_times.counts();
   out->mutable_push_times()->Assign(times.begin(), times.end());
   out->set_push_time_max_ns(m.push_times.max_ns());
+  const std::vector<uint64_t> ages = m.push_ages.counts();
+  out->mutable_push_ages()->Assign(ages.begin(), ages.end());
+  out->set_push_age_max(m.push_ages.max());
   out->mutable_suspects()->Assign(m.suspects.begin(), m.suspects.end());
   for (const PhaseReport& phase : m.phases) {
     wire::PhaseReport* p = out->add_phases();
@@ -58,6 +61,8 @@ Status take_report(const wire::WorkerReport& in, WorkerReport* m) {
                              in.push_time_max_ns()),
         {in.suspects().begin(), in.suspects().end()},
         {},
+        AgeHistogram::of({in.push_ages().data(), static_cast<size_t>(in.push_ages_size())},
+                         in.push_age_max()),
         {}};
   if (static_cast<size_t>(in.phases_size()) > kReportPhasesMax)
     return invalid("a report of {} phases, at most {}", in.phases_size(), kReportPhasesMax);

@@ -212,6 +212,8 @@ HealthPiece some_piece() {
 WorkerReport some_report() {
   LatencyHistogram times;
   times.add(3 * kMillisecond);
+  AgeHistogram ages;
+  ages.add(16'000);
   return {1,
           2,
           3.5,
@@ -229,6 +231,7 @@ WorkerReport some_report() {
           times,
           {3, 0},
           {{7, 1.5, 0.25}, {8, 2.5, std::nullopt}},
+          ages,
           {some_piece()}};
 }
 void expect_some_piece(const HealthPiece& p) {
@@ -252,6 +255,8 @@ void expect_some_report(const WorkerReport& r) {
   EXPECT_EQ(r.ahead, (std::vector<BlockId>{{1, 2, 3, 4}}));
   EXPECT_EQ(r.metrics, "seen");
   EXPECT_EQ(r.push_times, some_report().push_times);
+  EXPECT_EQ(r.push_ages, some_report().push_ages);
+  EXPECT_EQ(r.push_ages.max(), 16'000U);
   EXPECT_EQ(r.suspects, (std::vector<ServerId>{3, 0}));
   EXPECT_EQ(r.batches, 2U);
   EXPECT_EQ(r.loss_sum, 3.5);

@@ -78,6 +78,21 @@ std::vector<std::span<std::byte>> pull_reply_targets(const WirePart& part, const
   return targets;
 }
 
+std::string encode_pull_mark(const AgeMark& mark) {
+  wire::PullReply out;
+  if (mark.clock == 0) return "";
+  out.mutable_mark()->set_clock(mark.clock);
+  out.mutable_mark()->set_examples(mark.examples);
+  return out.SerializeAsString();
+}
+
+Status decode_pull_mark(std::string_view control, AgeMark* mark) {
+  wire::PullReply in;
+  FLUX_RETURN_IF_ERROR(parse_message(control, "answer of pull", &in));
+  *mark = {in.mark().clock(), in.mark().examples()};
+  return Status::ok();
+}
+
 void read_pull_reply(const std::byte* reply, WireValue value, const WirePart& part,
                      const ModelShape& shape, const PullRequest& request) {
   uint64_t at = 0;

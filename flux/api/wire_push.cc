@@ -112,6 +112,10 @@ Result<WireRequest> encode_push(const PushRequest& request, const ModelShape& sh
   WireRequest out;
   wire::Push control;
   FLUX_RETURN_IF_ERROR(put_claim(request, shape, &control));
+  if (request.pulled.clock != 0) {
+    control.mutable_pulled()->set_clock(request.pulled.clock);
+    control.mutable_pulled()->set_examples(request.pulled.examples);
+  }
   FLUX_RETURN_IF_ERROR(put_rows(request, shape, value, &control, &out.part));
   out.control = control.SerializeAsString();
   gather_push(request, shape, value, halves, &out);
@@ -166,6 +170,7 @@ Status WirePush::take_claim(const char* verb, const wire::Push& in) {
   request.claim.verdict = static_cast<Verdict>(in.verdict());
   request.examples = in.examples();
   FLUX_RETURN_IF_ERROR(take_lr_scale(verb, in.lr_scale(), &request.lr_scale));
+  request.pulled = {in.pulled().clock(), in.pulled().examples()};
   if (in.has_step()) {
     step_ = {in.step().round(), in.step().step(), {}, in.step().examples()};
     FLUX_RETURN_IF_ERROR(take_batches(in.step().ids(), "step of a push", &step_.ids));
@@ -244,6 +249,7 @@ std::string encode_push_reply(const PushReply& reply) {
     put_batches(answers[i].already, part->mutable_already());
   }
   out.set_receipt(reply.receipt);
+  if (reply.age) out.set_age(*reply.age);
   return out.SerializeAsString();
 }
 
@@ -255,6 +261,7 @@ Status decode_push_reply(std::string_view control, PushReply* reply) {
     return invalid("answer of push: {} shards, {} answers, {} operations", n, in.answers_size(),
                    in.ops_size());
   reply->receipt = in.receipt();
+  reply->age = in.has_age() ? std::optional(in.age()) : std::nullopt;
   reply->answers.assign(static_cast<size_t>(n), {});
   for (int i = 0; i < n; ++i) {
     const uint32_t answer = in.answers(in.answers_size() == n ? i : 0);

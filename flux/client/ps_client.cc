@@ -163,7 +163,10 @@ void PsClient::State::send_pull(const PullPtr& pull, ServerId server, const Shar
 void PsClient::State::pulled(PullPart* part, const PullReply& reply) {
   if (!ServerPorts::end(part, !reply.unreached, executor_->now_ns())) return;
   --part->pull->calls;
-  if (!reply.status.is_ok()) refused(part->pull, part->server, part->shards, reply.status);
+  if (!reply.status.is_ok())
+    refused(part->pull, part->server, part->shards, reply.status);
+  else if (part->pull->work.marks != nullptr)
+    part->pull->work.marks->add(part->server, reply.mark);
   finish_if_over(part->pull);
 }
 
@@ -251,7 +254,7 @@ void PsClient::pull(PullWork work, std::function<void(Status)> done) {
 }
 void PsClient::pull(const ShardedKeys& keys, std::span<float*> tables, float* dense,
                     std::function<void(Status)> done) {
-  state_->pull({keys, tables, dense, nullptr, 0}, std::move(done));
+  state_->pull({keys, tables, dense, nullptr, 0, nullptr}, std::move(done));
 }
 bool PsClient::has_room() const {
   return state_->has_room();
@@ -282,6 +285,9 @@ uint64_t PsClient::duplicates() const {
 }
 const LatencyHistogram& PsClient::push_times() const {
   return state_->push_times();
+}
+const AgeHistogram& PsClient::push_ages() const {
+  return state_->push_ages();
 }
 std::string PsClient::waits_for_pull() const {
   return state_->waits_for_pull();

@@ -26,6 +26,7 @@
 #include "flux/api/server.h"
 #include "flux/base/executor.h"
 #include "flux/base/latency.h"
+#include "flux/client/pull_marks.h"
 #include "flux/client/server_ports.h"
 #include "flux/protocol/push_session.h"
 
@@ -54,6 +55,7 @@ struct PullWork {
   float* dense = nullptr;              // where its dense vector goes; null: not wanted
   std::shared_ptr<const void> memory;  // keeps all of that alive
   uint32_t phase = 0;
+  PullMarks* marks = nullptr;  // where what the servers counted is added; null: not wanted
 };
 
 // A batch to push. Pointers into the caller's buffers.
@@ -66,6 +68,7 @@ struct PushWork {
   const float* dense = nullptr;
   uint64_t examples = 0;
   float lr_scale = 1;  // see PushRequest
+  PullMarks pulled;    // of what the gradient was computed with
   uint64_t bytes = 0;
   std::shared_ptr<const SyncStep> step;  // sync mode
   std::shared_ptr<const void> memory;    // keeps all of that alive
@@ -98,6 +101,8 @@ class PsClient {
   uint64_t duplicates() const;
   // From each push request to its answer; of lost ones none.
   const LatencyHistogram& push_times() const;
+  // How old pushes were when they were applied, at each server once, as far as it is known.
+  const AgeHistogram& push_ages() const;
   // Whom it waits for: "server 1"; "" if nobody owes an answer.
   std::string waits_for_pull() const;
   std::string waits_for_push() const;

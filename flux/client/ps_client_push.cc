@@ -51,6 +51,7 @@ void PsClient::State::send_push(PushAction* action) {
   request.dense = work.dense;
   request.examples = work.examples;
   request.lr_scale = work.lr_scale;
+  request.pulled = work.pulled.of(sent->action.server);
   request.step = work.step.get();
   request.team = options_.team;
   const std::vector<BatchId>& ids = sent->action.ids;
@@ -72,6 +73,7 @@ void PsClient::State::pushed(SentPush* sent, const PushReply& reply) {
   const Code code = reply.status.code();
   if (reply.status.is_ok() && !reply.answers.empty()) {
     push_times_.add(executor_->now_ns() - sent->since);
+    if (reply.age) push_ages_.add(*reply.age);
     std::vector<PushAction> actions;
     session_.on_answers(action, reply.answers, reply.receipt, executor_->now_ns(), &actions);
     perform(&actions);

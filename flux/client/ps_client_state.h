@@ -26,6 +26,7 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   const Status& status() const { return status_; }
   const PushSession& session() const { return session_; }
   const LatencyHistogram& push_times() const { return push_times_; }
+  const AgeHistogram& push_ages() const { return push_ages_; }
   void on_failure(std::function<void()> failed) { failed_ = std::move(failed); }
   std::string waits_for_pull() const;
   std::string waits_for_push() const;
@@ -144,6 +145,7 @@ class PsClient::State : public std::enable_shared_from_this<PsClient::State> {
   std::vector<std::shared_ptr<Waiting>> waiting_;
   std::string last_trouble_;  // why a push is tried again
   LatencyHistogram push_times_;
+  AgeHistogram push_ages_;
   bool fetching_ = false;
   bool timer_armed_ = false;
   TimeNs timer_at_ = 0;

@@ -60,6 +60,42 @@ TEST_F(PsClientTest, SendsAgainWhatIsNotAnswered) {
   EXPECT_EQ(executor_.tasks(), 0U);
 }
 
+TEST_F(PsClientTest, CountsTheAgesThatServersTell) {
+  push(0);
+  const auto answer = [](const FakeServer::Sent& sent, std::optional<uint64_t> age) {
+    PushReply reply;
+    for (const ShardId shard : sent.shards)
+      reply.answers.push_back({shard, Answer::kApplied, 0, {}});
+    reply.age = age;
+    sent.done(reply);
+  };
+  answer(servers_[0].sent[0], 16'000);
+  answer(servers_[1].sent[0], std::nullopt);
+  EXPECT_EQ(client_->push_ages().count(), 1U);
+  EXPECT_EQ(client_->push_ages().max(), 16'000U);
+}
+
+TEST(PullMarks, TheOldestOfOneCountAndNoneOfTwo) {
+  PullMarks marks, other;
+  EXPECT_EQ(marks.of(0), AgeMark{});
+  marks.add(0, {7, 200});
+  marks.add(0, {7, 100});
+  marks.add(0, {7, 300});
+  EXPECT_EQ(marks.of(0), (AgeMark{7, 100}));
+  marks.add(1, {8, 5});
+  marks.add(2, {9, 5});
+  marks.add(2, {10, 6});
+  EXPECT_EQ(marks.of(2), AgeMark{}) << "its count ended between the two";
+  other.add(0, {7, 50});
+  other.add(1, {8, 9});
+  marks.merge(other);
+  EXPECT_EQ(marks.of(0), (AgeMark{7, 50}));
+  EXPECT_EQ(marks.of(1), (AgeMark{8, 5}));
+  other.clear();
+  marks.merge(other);
+  EXPECT_EQ(marks.of(1), AgeMark{}) << "a batch of the sum does not know it";
+}
+
 TEST_F(PsClientTest, FollowsAShardThatMoved) {
   push(0);
   servers_[1].sent[0].answer(Answer::kApplied);

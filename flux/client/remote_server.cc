@@ -121,6 +121,8 @@ void RemoteServer::State::finish(const std::shared_ptr<Pull>& pull, Status statu
   if (status.is_ok() && pull->reply_bytes > 0 && !pull->placed)
     status =
         error(Code::kCorrupt, "pull: an empty reply, {} bytes were asked for", pull->reply_bytes);
+  AgeMark mark;
+  if (status.is_ok()) status = decode_pull_mark(reply.control, &mark);
   if (status.is_ok()) {
     traffic.received += reply.control.size() + pull->reply_bytes;
     if (options.value != WireValue::kFp32)
@@ -129,7 +131,7 @@ void RemoteServer::State::finish(const std::shared_ptr<Pull>& pull, Status statu
   const auto done = std::move(pull->done);
   free_pulls.push_back(pull);
   const bool unreached = !status.is_ok() && !reply.answered;
-  done({std::move(status), unreached});
+  done({std::move(status), unreached, mark});
 }
 
 RemoteServer::RemoteServer(Channel* channel, ModelShape shape, RemoteServerOptions options)
@@ -146,7 +148,7 @@ const RemoteTraffic& RemoteServer::traffic() const {
 void RemoteServer::pull(const PullRequest& request, std::function<void(const PullReply&)> done) {
   State& s = *state_;
   auto encoded = encode_pull(request, s.shape, s.options.value);
-  if (!encoded.is_ok()) return done({encoded.status(), false});
+  if (!encoded.is_ok()) return done({encoded.status(), false, {}});
   auto pull = take_free(&s.free_pulls);
   // Lists of the request live only until this method returns.
   pull->tables.assign(request.tables.begin(), request.tables.end());

@@ -17,6 +17,11 @@ void add_phase(PhaseReport* sum, const PhaseReport& r) {
   sum->examples += r.examples;
   sum->loss_sum += r.loss_sum;
 }
+
+PushAgeStatus push_age_of(const AgeHistogram& ages) {
+  return {ages.count(), static_cast<uint64_t>(ages.quantile(0.5)),
+          static_cast<uint64_t>(ages.quantile(0.99)), ages.max()};
+}
 }  // namespace
 
 void JobMaster::State::add_report(WorkerReport* sum, const WorkerReport& r) {
@@ -27,6 +32,7 @@ void JobMaster::State::add_report(WorkerReport* sum, const WorkerReport& r) {
   sum->loss_sum += r.loss_sum;
   sum->duplicates += r.duplicates;
   sum->push_times.merge(r.push_times);
+  sum->push_ages.merge(r.push_ages);
   sum->resends += r.resends;
   sum->bytes_sent += r.bytes_sent;
   sum->bytes_received += r.bytes_received;
@@ -50,6 +56,7 @@ WorkerReport JobMaster::State::since(const WorkerReport& report, const WorkerRep
   }
   less(&r.duplicates, base.duplicates);
   r.push_times.subtract(base.push_times);
+  r.push_ages.subtract(base.push_ages);
   less(&r.resends, base.resends);
   less(&r.bytes_sent, base.bytes_sent);
   less(&r.bytes_received, base.bytes_received);
@@ -196,6 +203,7 @@ JobStatus JobMaster::State::status() const {
   if (queue_ && closed_.size() == pass_) s.examples_applied += examples_by_hints();
   status_of_phase(sum, &s);
   s.duplicates = sum.duplicates;
+  s.push_age = push_age_of(sum.push_ages);
   if (const MetricValues* values = tested_ ? tested_->whole() : nullptr) {
     s.auc = values->auc;
     s.logloss = values->log_loss;

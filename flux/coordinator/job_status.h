@@ -48,6 +48,12 @@ struct HotShard {
   uint64_t keys_per_s = 0;
 };
 
+// Examples that were applied between the pull of a gradient's values and its push.
+struct PushAgeStatus {
+  uint64_t count = 0;  // of pushes whose age is known, at each server once
+  uint64_t p50 = 0, p99 = 0, max = 0;
+};
+
 // Shards that nobody served for a while.
 struct FailoverStatus {
   std::string what;  // "lost server-1: its connection is closed"
@@ -85,6 +91,7 @@ struct JobStatus {
   std::string last_checkpoint;
   double checkpoint_s_ago = -1;
   uint64_t workers_lost = 0, blocks_reissued = 0, batches_skipped = 0, duplicates = 0;
+  PushAgeStatus push_age;  // of all workers, in this run
   std::vector<WorkerStatus> workers;
   std::vector<ServerStatus> servers;
   uint32_t shards = 0, replicas = 1;

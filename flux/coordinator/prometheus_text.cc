@@ -105,6 +105,15 @@ void add_counters(const JobStatus& status, Text* text) {
   text->metric("flux_duplicates_total", "counter",
                "Pushes that a shard had before and did not apply again.");
   text->value(number(status.duplicates));
+  const PushAgeStatus& age = status.push_age;
+  text->metric(
+      "flux_push_age_examples", "gauge",
+      "Examples applied between the pull of a gradient's values and its push, in this run.");
+  text->value("quantile", "0.5", number(age.p50));
+  text->value("quantile", "0.99", number(age.p99));
+  text->value("quantile", "1", number(age.max));
+  text->metric("flux_push_ages_total", "counter", "Pushes whose age is known, at each server.");
+  text->value(number(age.count));
   text->metric("flux_workers", "gauge", "Workers that take part now.");
   text->value(static_cast<double>(status.workers.size()));
   text->metric("flux_servers", "gauge", "Servers that take part now.");

@@ -125,6 +125,14 @@ void fields(const Field& field, TrainingWarning& warning) {
 }
 
 template <typename Field>
+void fields(const Field& field, PushAgeStatus& age) {
+  field("push_age_count", age.count);
+  field("push_age_p50", age.p50);
+  field("push_age_p99", age.p99);
+  field("push_age_max", age.max);
+}
+
+template <typename Field>
 void fields(const Field& field, JobStatus& status) {
   field("job", status.job);
   field("state", status.state);
@@ -161,6 +169,7 @@ void fields(const Field& field, JobStatus& status) {
   field("blocks_reissued", status.blocks_reissued);
   field("batches_skipped", status.batches_skipped);
   field("duplicates", status.duplicates);
+  fields(field, status.push_age);
   field("shards", status.shards);
   field("replicas", status.replicas);
   field("shards_without_backup", status.shards_without_backup);

@@ -79,6 +79,7 @@ JobStatus full_status() {
   s.blocks_reissued = 2;
   s.batches_skipped = 3;
   s.duplicates = 4;
+  s.push_age = {1000, 15000, 24000, 31000};
   s.error = "none";
   WorkerStatus w;
   w.id = 9;

@@ -33,6 +33,7 @@ struct Arguments {
   VocabArguments vocab;
   VectorsArguments vectors;
   SimArguments sim;
+  ReplayArguments replay;
   std::string seeds;
   CoordinatorArguments coordinator;
   ServerArguments server;

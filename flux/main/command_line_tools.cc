@@ -242,18 +242,60 @@ bool parse_seeds(const std::string& text, SimArguments* out) {
   return number(text.substr(0, dots), &out->first) && number(text.substr(dots + 2), &out->last);
 }
 
+// Gradients that are old, in the training of a real job.
+void add_replay_options(CLI::App* sim, ReplayArguments* to, CLI::Option* seeds, CLI::Option* bug) {
+  CLI::Option* train = sim->add_option(
+      "--train", to->job.job,
+      "train this job on one core with gradients of a known age: the quality of many workers");
+  train->type_name("JOB")->excludes(seeds)->excludes(bug);
+  const auto add = [&](const char* name, auto* value, const char* help) {
+    return sim->add_option(name, *value, help)->needs(train);
+  };
+  add("--staleness", &to->staleness, "with --train: batches that a gradient is old: 0,16,64");
+  add("--examples-per-push", &to->examples_per_push, "with --train: cut batches to this size")
+      ->check(CLI::Range(1, 1'000'000));
+  add("--threshold", &to->threshold, "with --train: drop of the AUC that is too much (0.001)")
+      ->check(CLI::Range(0.0, 1.0));
+  add("--memory-gb", &to->memory_gb, "with --train: for gradients that wait (4)")
+      ->check(CLI::Range(0.001, 4096.0));
+  add("--rows-lr-by-age", &to->rows_power,
+      "with --train: learning rate of rows / (1 + staleness)^POWER")
+      ->type_name("POWER")
+      ->check(CLI::Range(0.0, 2.0));
+  add("--dense-lr-by-age", &to->dense_power, "with --train: the same of dense values")
+      ->type_name("POWER")
+      ->check(CLI::Range(0.0, 2.0));
+  add("--compensate", &to->compensation,
+      "with --train: g + LAMBDA |g| (w now - w then) instead of the gradient g")
+      ->type_name("LAMBDA")
+      ->check(CLI::Range(-1e6, 1e6));
+  sim->add_option("--set", to->job.sets, "with --train: as in flux run")
+      ->needs(train)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("FIELD=VALUE");
+  sim->add_flag("--json", to->json, "with --train: for programs")->needs(train);
+}
+
 void add_sim(CLI::App* app, Arguments* a, int* exit_code) {
-  CLI::App* sim = app->add_subcommand("sim", "simulate a cluster under faults, from a seed");
+  CLI::App* sim = app->add_subcommand(
+      "sim", "simulate a cluster under faults, or its training with old gradients, from a seed");
   CLI::Option* seed = sim->add_option("--seed", a->seeds, "one run, the same every time");
-  sim->add_option("--seeds", a->seeds, "many runs: FIRST..LAST")->excludes(seed);
-  sim->add_option("--bug", a->sim.bug, "plant a bug, to see it found");
+  CLI::Option* seeds = sim->add_option("--seeds", a->seeds, "many runs: FIRST..LAST");
+  seeds->excludes(seed);
+  CLI::Option* bug = sim->add_option("--bug", a->sim.bug, "plant a bug, to see it found");
   sim->add_option("--threads", a->sim.threads, "threads for many runs (0: one per core)")
       ->check(CLI::Range(0U, 1024U));
   sim->add_flag("--verbose", a->sim.verbose, "tell the story of a run");
+  add_replay_options(sim, &a->replay, seeds, bug);
   sim->callback([=] {
-    *exit_code = a->seeds.empty() || parse_seeds(a->seeds, &a->sim)
-                     ? sim_command(a->sim)
-                     : report(invalid("'{}': give a number, or FIRST..LAST", a->seeds));
+    a->replay.seed = a->seeds;
+    if (!a->replay.job.job.empty())
+      *exit_code = replay_command(a->replay);
+    else if (a->seeds.empty() || parse_seeds(a->seeds, &a->sim))
+      *exit_code = sim_command(a->sim);
+    else
+      *exit_code = report(invalid("'{}': give a number, or FIRST..LAST", a->seeds));
   });
 }
 

@@ -221,6 +221,18 @@ struct SimArguments {
   unsigned threads = 0;  // for many seeds
 };
 
+// A real job, trained with gradients that are so many batches old (main/replay.h).
+struct ReplayArguments {
+  JobArguments job;
+  std::string staleness = "0";     // batches: "0,16,64"
+  uint32_t examples_per_push = 0;  // 0: as the job says
+  std::string seed;                // empty: as the job says
+  double threshold = 0.001;        // drop of the AUC that is too much
+  double memory_gb = 4;
+  double rows_power = 0, dense_power = 0, compensation = 0;
+  bool json = false;
+};
+
 struct Job;  // job/job.h
 
 int check_command(const JobArguments& arguments);
@@ -270,6 +282,7 @@ int models_command(const std::string& name);
 
 // Simulated clusters from seeds (testing/cluster_sim.h).
 int sim_command(const SimArguments& arguments);
+int replay_command(const ReplayArguments& arguments);
 
 // The end of a training: writes the summary to `file` (if named), tells a failure (as an event too,
 // if `json`) and gives the exit code.

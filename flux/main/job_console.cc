@@ -186,7 +186,7 @@ Summary JobConsole::summarize() const {
   s.examples = o.sum.examples;
   s.train_s = o.train_s;
   s.examples_per_s = s.train_s > 0 ? static_cast<double>(s.examples) / s.train_s : 0;
-  s.pushes = {o.sum.push_times, o.totals.duplicates, o.totals.refused};
+  s.pushes = {o.sum.push_times, o.totals.duplicates, o.totals.refused, o.sum.push_ages};
   s.auc = o.last.auc;
   s.logloss = o.last.logloss;
   s.test = o.test;

@@ -25,6 +25,12 @@ void add_values(const std::string& group, const MetricReport::Row& row, Scalars*
   }
 }
 
+std::string age_fact(const AgeHistogram& ages) {
+  if (ages.count() == 0) return "not known";
+  return fmt::format("p50 {:.0f}, p99 {:.0f}, max {} examples applied since their pull",
+                     ages.quantile(0.5), ages.quantile(0.99), with_commas(ages.max()));
+}
+
 std::vector<std::pair<std::string, std::string>> facts_of(const Summary& s) {
   const auto seconds = [](double v) { return fmt::format("{:.1f} s", v); };
   return {{"state", s.state},
@@ -42,6 +48,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Summary& s) {
           {"instruction set", s.isa},
           {"mode", s.mode},
           {"wire", s.wire},
+          {"age of gradients", age_fact(s.pushes.ages)},
           {"stopped by", s.stopped_by.empty() ? "nothing" : s.stopped_by},
           {"left", left_line(s)},
           {"best checkpoint", s.best.empty() ? "not asked for" : s.best},

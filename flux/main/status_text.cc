@@ -55,6 +55,11 @@ std::string losses_line(const JobStatus& s) {
                     s.workers_lost, s.blocks_reissued, s.batches_skipped, s.duplicates);
 }
 
+std::string age_line(const PushAgeStatus& age) {
+  return fmt::format("age of gradients: p50 {} · p99 {} · max {} examples applied since their pull",
+                     with_commas(age.p50), with_commas(age.p99), with_commas(age.max));
+}
+
 std::string present(const char* what, size_t here, int64_t wanted) {
   const bool all = wanted < 0 || static_cast<int64_t>(here) == wanted;
   return fmt::format("{} {}{}", here, what, all ? "" : fmt::format(" of {} wanted", wanted));
@@ -124,6 +129,7 @@ std::string status_text(const JobStatus& s) {
   for (const TrainingWarning& warning : s.warnings)
     if (warning.active) add("warning: " + to_string(warning));
   add(losses_line(s));
+  if (s.push_age.count > 0) add(age_line(s.push_age));
   add(roles_line(s));
   for (const ServerStatus& v : s.servers)
     add(fmt::format(

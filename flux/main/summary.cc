@@ -46,7 +46,11 @@ Json pushes_json(const PushSummary& p) {
           {"p99_ms", p.times.quantile_ms(0.99)},
           {"max_ms", p.times.max_ms()},
           {"duplicates", p.duplicates},
-          {"refused", p.refused}};
+          {"refused", p.refused},
+          {"age_count", p.ages.count()},
+          {"age_p50", static_cast<uint64_t>(p.ages.quantile(0.5))},
+          {"age_p99", static_cast<uint64_t>(p.ages.quantile(0.99))},
+          {"age_max", p.ages.max()}};
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct RoleCost {
 struct PushSummary {
   LatencyHistogram times;  // from each request to its answer
   uint64_t duplicates = 0, refused = 0;
+  AgeHistogram ages = {};  // examples applied since what a gradient was computed with was pulled
 };
 
 // One phase of a job with several.

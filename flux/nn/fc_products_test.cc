@@ -81,7 +81,7 @@ class Layer {
   void check() {
     std::unique_ptr<FcProducts> products = make();
     ASSERT_NE(products, nullptr);
-    skips_ = products->skips();
+    skips_ = products->looks_backward();
     products->set_all_parameters(weight_.data(), bias_.data());
     const std::vector<double> x = copy(shape_.x), dz = copy(shape_.dz);
     const std::vector<double> old = shape_.dx ? copy(shape_.dx) : std::vector<double>();
@@ -120,13 +120,14 @@ class Layer {
       });
       if (members == 1) work(0, c_.batch);
     };
-    const bool skips = products->skips();
-    if (skips) rows([&](uint32_t first, uint32_t end) { products->look_x(first, end); });
-    backwards(skips ? products->begin_narrow_forward(c_.batch) : 0,
+    if (products->looks_forward())
+      rows([&](uint32_t first, uint32_t end) { products->look_x(first, end); });
+    backwards(products->looks_forward() ? products->begin_narrow_forward(c_.batch) : 0,
               [&](uint32_t part) { products->narrow_forward(part); });
     rows([&](uint32_t first, uint32_t end) { products->forward(first, end); });
-    if (skips) rows([&](uint32_t first, uint32_t end) { products->look_dz(first, end); });
-    backwards(skips ? products->begin_narrow_backward(c_.batch) : 0,
+    if (products->looks_backward())
+      rows([&](uint32_t first, uint32_t end) { products->look_dz(first, end); });
+    backwards(products->looks_backward() ? products->begin_narrow_backward(c_.batch) : 0,
               [&](uint32_t part) { products->narrow_backward(part); });
     rows([&](uint32_t first, uint32_t end) { products->keep(first, end, c_.batch); });
     rows([&](uint32_t first, uint32_t end) { products->backward_data(first, end); });

@@ -63,6 +63,19 @@ Status Server::pull_one(const PullRequest& request, ShardId id, TimeNs now) cons
   return Status::ok();
 }
 
+// Where the count of examples stands; the first pull begins it with a shard that it names.
+AgeMark Server::age_mark(const PullRequest& request, TimeNs now) {
+  const AgeMark mark = age_clock_.now();
+  if (mark.clock != 0 || request.shards.empty()) return mark;
+  {
+    const ShardSlot& slot = *slots_[request.shards[0]];
+    const std::lock_guard lock(slot.mutex);
+    if (!is_serving(slot, now)) return mark;
+    age_clock_.begin(request.shards[0], slot.replica.epoch());
+  }
+  return age_clock_.now();
+}
+
 void Server::pull(const PullRequest& request, std::function<void(const PullReply&)> done) {
   pulls_.fetch_add(1, std::memory_order_relaxed);
   const TimeNs now = replicator_.now_ns();
@@ -71,6 +84,7 @@ void Server::pull(const PullRequest& request, std::function<void(const PullReply
   if (reply.status.is_ok() && closed_)
     reply.status = error(Code::kUnavailable, "this job is closed here");
   if (!reply.status.is_ok()) return done(reply);
+  reply.mark = age_mark(request, now);
   std::mutex mutex;
   for_shards(request.team, {request.keys, request.shards, request.phase}, [&](size_t i) {
     Status status = pull_one(request, request.shards[i], now);

@@ -112,6 +112,7 @@ void Server::push(const PushRequest& request, std::function<void(const PushReply
   });
   for (size_t i = 0; i < left.size(); ++i)
     if (left[i] != 0) reply.answers[i] = *push_one(request, i, now, &outbox);
+  reply.age = age_clock_.pushed(request, reply.answers);
   ReplicateRequest forward;
   if (outbox.has_forwards()) {
     forward.push = with_memory(request);

@@ -88,7 +88,8 @@ Status Server::check_options(const ServerOptions& options) {
 Server::Server(const ServerOptions& options)
     : options_(with_defaults(options)),
       shape_(shape_of(options_)),
-      replicator_(replicator_options(options_)) {
+      replicator_(replicator_options(options_)),
+      age_clock_(hash_pair(options_.seed, options_.incarnation)) {
   set_self(options_.self);
 }
 

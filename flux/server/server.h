@@ -35,6 +35,7 @@
 #include "flux/checkpoint/shard_file.h"
 #include "flux/optimizer/optimizer.h"
 #include "flux/protocol/shard_replica.h"
+#include "flux/server/age_clock.h"
 #include "flux/server/replicator.h"
 #include "flux/server/shard_slot.h"
 #include "flux/storage/files.h"
@@ -241,6 +242,7 @@ class Server final : public ServerPort,
   void prefetch_ahead(const ShardedKeys& keys, std::span<const ShardId> shards, size_t i,
                       uint32_t phase) const;
   Status pull_one(const PullRequest& request, ShardId id, TimeNs now) const;
+  AgeMark age_mark(const PullRequest& request, TimeNs now);
 
   // share.cc: calls one(i) for each of the shards that are asked for; by the team if there is one,
   // then the order is not theirs.
@@ -366,6 +368,7 @@ class Server final : public ServerPort,
   std::vector<float> initial_dense_;
   mutable std::vector<std::unique_ptr<ShardSlot>> slots_;  // by ShardId
   Replicator replicator_;
+  AgeClock age_clock_;
   mutable std::atomic<uint64_t> pulls_{0}, pushes_{0};
   std::atomic<uint64_t> duplicates_{0}, refused_{0};
   std::atomic<uint64_t> sync_bytes_{0};  // that wait

@@ -135,6 +135,7 @@ void ServerService::State::pull(const RpcRequest& request, Responder respond) {
                      answer = std::make_shared<Responder>(std::move(respond))](const PullReply& r) {
     if (!r.status.is_ok()) return answer->fail(r.status);
     RpcAnswer reply;
+    reply.control = encode_pull_mark(r.mark);
     if (work->wire.value == WireValue::kFp32) {
       reply.payload = {std::as_bytes(work->floats.span())};
     } else {
@@ -143,7 +144,8 @@ void ServerService::State::pull(const RpcRequest& request, Responder respond) {
       reply.payload = {std::as_bytes(work->packed.span())};
     }
     reply.memory = work;
-    job->bytes_out.fetch_add(work->wire.reply_bytes(), std::memory_order_relaxed);
+    job->bytes_out.fetch_add(reply.control.size() + work->wire.reply_bytes(),
+                             std::memory_order_relaxed);
     answer->reply(std::move(reply));
   };
   data_of(*job)->pull(work->wire.request, done);

@@ -149,6 +149,30 @@ TEST_F(ServerServiceTest, PullAndPushEqualTheServerCalledStraight) {
   EXPECT_GT(remote_.traffic().received, 12U * 100 * 20);
 }
 
+TEST_F(ServerServiceTest, AgesComeThroughTheWire) {
+  open_all();
+  const auto mark_of = [&](ServerPort* port, const PullRequest& request) {
+    std::optional<AgeMark> mark;
+    port->pull(request, [&](const PullReply& reply) { mark = reply.mark; });
+    EXPECT_TRUE(executor_.run_until([&] { return mark.has_value(); }));
+    return mark.value_or(AgeMark{});
+  };
+  for (ServerPort* port :
+       {static_cast<ServerPort*>(&remote_), static_cast<ServerPort*>(direct_.get())}) {
+    BatchData first(1, 1), second(2, 2), third(3, 3);
+    Rows rows(first);
+    const AgeMark begun = mark_of(port, rows.pull);
+    EXPECT_NE(begun.clock, 0U);
+    first.push.pulled = second.push.pulled = begun;
+    EXPECT_EQ(push(port, first.push).age, 0U);
+    EXPECT_EQ(push(port, second.push).age, first.push.examples);
+    third.push.pulled = mark_of(port, rows.pull);
+    EXPECT_EQ(third.push.pulled.examples, first.push.examples + second.push.examples);
+    EXPECT_EQ(push(port, third.push).age, 0U);
+    EXPECT_EQ(push(port, third.push).age, std::nullopt) << "a duplicate";
+  }
+}
+
 TEST_F(ServerServiceTest, MergedIdsAndPartialAnswers) {
   open_all();
   BatchData one(1, 1), set(2, 2);

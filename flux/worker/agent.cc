@@ -347,6 +347,7 @@ WorkerReport WorkerAgent::report(bool with_metrics) const {
   if (out.metrics.size() > kMetricsBytesMax) out.metrics.clear();
   out.duplicates = sum.duplicates;
   out.push_times = sum.push_times;
+  out.push_ages = sum.push_ages;
   out.stage_ns.assign(sum.stage_ns.begin(), sum.stage_ns.end());
   out.resends = sum.resends;
   if (trainer_) out.waits = trainer_->reports().text(executor_->now_ns());

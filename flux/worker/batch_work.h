@@ -62,6 +62,7 @@ struct BatchWork : BatchSpace {
     out.lr_scale = item.lr_scale;
     out.bytes = gradient_bytes();
     out.step = item.step;
+    out.pulled = marks;
     return out;
   }
   uint64_t gradient_bytes() const {
@@ -77,6 +78,7 @@ struct BatchWork : BatchSpace {
   std::vector<size_t> first_rows, last_rows;  // its positions in the plan
   std::vector<uint8_t> groups;                // of each key, where the model has several
   std::shared_ptr<Buffer<float>> dense;       // pulled with the rows
+  PullMarks marks;                            // of the pull of the rows
   Stage stage = Stage::kPlanned;
   uint64_t pull_number = 0;
 };

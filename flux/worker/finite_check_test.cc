@@ -134,7 +134,8 @@ TEST(FiniteCheck, ABrokenParameterThatNothingMetIsSeen) {
     const std::vector<float> predictions(kBatch);
     const auto why = [&](const std::vector<float>& parameters) {
       return why_refused(
-          {&rig->work, rig->graph.get(), kTables, 1.0, predictions.data(), parameters.data()});
+          {&rig->work, rig->graph.get(), kTables, 1.0, predictions.data(), parameters.data()},
+          &rig->team);
     };
     EXPECT_EQ(why(rig->parameters), "");
     EXPECT_TRUE(has(why(broken), "a dense parameter is not finite; data: place 3")) << why(broken);

@@ -27,6 +27,7 @@ struct Progress {
   uint64_t duplicates = 0;  // shard answers "had it before"
   uint64_t resends = 0;     // pushes that were sent again
   LatencyHistogram push_times;
+  AgeHistogram push_ages;
   std::array<int64_t, kStages> stage_ns{};
   std::vector<PhaseReport> phases;  // by the number of the network; without AUC, see metrics
   uint32_t last_phase = 0;          // whose batch was the last

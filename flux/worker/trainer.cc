@@ -196,8 +196,9 @@ bool Trainer::start_pulls() {
     work->pull_number = ++pulls_;
     const bool dense = shape_of(*work).parameters() > 0 && !options_.separate_dense;
     if (dense) work->dense = free_dense();
+    work->marks.clear();
     client_.pull({work->plan.sharded(), work->row_pointers, dense ? work->dense->data() : nullptr,
-                  work, phase_of(*work)},
+                  work, phase_of(*work), &work->marks},
                  [this, work](const Status& status) { pulled(work, status); });
     moved = true;
   }
@@ -227,7 +228,7 @@ bool Trainer::dense_is_here(const BatchWork& front) {
     dense_here_ = false;
     auto& newest = net_of(front).newest_dense;
     if (!newest) newest = free_dense();
-    client_.pull({{nullptr, no_keys_.data()}, {}, newest->data(), newest, phase_of(front)},
+    client_.pull({{nullptr, no_keys_.data()}, {}, newest->data(), newest, phase_of(front), nullptr},
                  [this](const Status& status) {
                    ++events_;
                    dense_here_ = true;
@@ -275,6 +276,7 @@ void Trainer::tell_times() {
     progress->duplicates = client_.duplicates();
     progress->resends = client_.resends();
     progress->push_times = client_.push_times();
+    progress->push_ages = client_.push_ages();
   });
 }
 

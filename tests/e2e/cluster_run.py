@@ -41,6 +41,8 @@ class Run(ClusterCase):
             with self.subTest(mode=mode):
                 self.flux(*self.cluster("--fresh", mode=mode, epochs=2))
                 self.assert_exact("out", self.records * 2)
+                ages = self.summary("out")["pushes"]["age_count"]
+                self.assertEqual(ages > 0, mode != "sync", ages)
 
     def test_one_of_each_and_again(self) -> None:
         job = self.cluster(servers=1, workers=1, epochs=1)
