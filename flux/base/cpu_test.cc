@@ -25,7 +25,8 @@ int wrong_under(const char* name, Isa level) {
   return cpu_has_amx_bf16() != (isa() >= Isa::kAmx) ? 7 : 0;
 }
 
-TEST(CpuTest, NothingAboveTheCapIsThere) {
+TEST(CpuDeathTest, NothingAboveTheCapIsThere) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // starts this program anew, so nobody has asked
   const auto ends_well = testing::ExitedWithCode(0);
   EXPECT_EXIT(std::exit(wrong_under("avx2", Isa::kAvx2)), ends_well, "");
   EXPECT_EXIT(std::exit(wrong_under("avx512", Isa::kAvx512)), ends_well, "");
