@@ -77,11 +77,18 @@ void BinaryMetrics::add(const ScoredBatch& batch) {
   const auto shift = static_cast<uint32_t>(std::countr_zero(kScoreBuckets / buckets_));
   double weight = 0, label = 0, prediction = 0, loss = 0, absolute = 0, squared = 0, right = 0;
   LogLossSum plain;
-  for (size_t i = 0; i < batch.predictions.size(); ++i) {
+  // Where an example counts is fetched well before it is counted: it is in no cache.
+  constexpr size_t kAhead = 32;
+  const auto counter_of = [&](size_t i) {
+    std::vector<uint64_t>& counts = batch.labels[i] > 0.5F ? positive_ : negative_;
+    return counts.data() + (score_bucket(batch.predictions[i]) >> shift);
+  };
+  const size_t n = batch.predictions.size();
+  for (size_t i = 0; i < std::min(n, kAhead); ++i) __builtin_prefetch(counter_of(i), 1);
+  for (size_t i = 0; i < n; ++i) {
+    if (i + kAhead < n) __builtin_prefetch(counter_of(i + kAhead), 1);
     const double w = batch.weight(i), y = batch.labels[i], p = batch.predictions[i];
-    const uint32_t bucket = score_bucket(batch.predictions[i]) >> shift;
-    (y > 0.5 ? positive_ : negative_)[bucket] +=
-        weighted_ ? static_cast<uint64_t>(std::llround(std::ldexp(w, kUnitBits))) : 1;
+    *counter_of(i) += weighted_ ? static_cast<uint64_t>(std::llround(std::ldexp(w, kUnitBits))) : 1;
     sums_.look_at(y, p);
     weight += w;
     label += w * y;
@@ -96,7 +103,7 @@ void BinaryMetrics::add(const ScoredBatch& batch) {
       loss += w * log_loss_of(y, p);
   }
   loss += plain.value();
-  sums_.examples += batch.predictions.size();
+  sums_.examples += n;
   const double of_batch[] = {weight, label, prediction, loss, absolute, squared, right};
   const double* next = of_batch;
   for (ExactSum* sum : sums_.all()) add_finite(*next++, sum);
