@@ -1,15 +1,23 @@
 #include "flux/base/team.h"
 
 #include <atomic>
-#include <chrono>
 #include <numeric>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "flux/base/executor.h"
+
 namespace flux {
 namespace {
+
+// Works for so long.
+void pass_time(TimeNs time) {
+  const TimeNs end = steady_now_ns() + time;
+  while (steady_now_ns() < end) {
+  }
+}
 
 TEST(Team, DoesEachBlockOnce) {
   for (const uint32_t members : {1U, 2U, 3U, 8U}) {
@@ -48,7 +56,7 @@ TEST(Team, WakesWhoSleeps) {
   Team team(3);
   for (int run = 0; run < 200; ++run) {
     std::atomic<uint32_t> done{0};
-    std::this_thread::sleep_for(std::chrono::microseconds(run));
+    pass_time(TimeNs{run} * kMillisecond / 1000);
     team.run(3, [&](uint32_t, uint32_t) { done.fetch_add(1); });
     ASSERT_EQ(done.load(), 3U);
   }
@@ -63,7 +71,7 @@ TEST(Team, CallerWaitsForASlowBlock) {
       // Each block waits for the other to begin, so both members have one.
       begun.fetch_add(1);
       while (begun.load() < 2) std::this_thread::yield();
-      if (done.fetch_add(1) == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      if (done.fetch_add(1) == 0) pass_time(kMillisecond / 5);
     });
     ASSERT_EQ(done.load(), 2U);
   }

@@ -148,6 +148,7 @@ class FcKernel : public FcBase {
     shape.skip_dz = !args.inner && shape.relu;
     shape.batch_max = args.batch_max;
     shape.members = args.members;
+    shape.alone = args.members == 1 && !args.inner;
     FLUX_ASSIGN_OR_RETURN(products_, make_products(shape, args.memory));
     behind_ = args.memory.mark();
     return Status::ok();

@@ -35,6 +35,7 @@ FcProducts::FcProducts(const FcShape& shape, NetMemory& memory, const GemmKernel
       pair_(shape.x.type == DType::kBf16 ? 2 : 1),
       packs_dz_(pair_ > 1 || shape.dz.stride % kSameLines == 0),
       kernels_(kernels),
+      memory_(memory),
       skip_x_(shape.skip_x && shape.batch_max >= kRowsWorth && LiveColumns::possible()),
       skip_dz_(shape.skip_dz && shape.batch_max >= kRowsWorth && LiveColumns::possible()),
       live_x_(shape.x.width, worth(kernels)),
@@ -49,20 +50,36 @@ FcProducts::FcProducts(const FcShape& shape, NetMemory& memory, const GemmKernel
   sums_ = memory.allocate_array<float>(parts * n16);
   weight_ = memory.allocate_array<float>(depth(in) * n16);
   if (s_.dx) transposed_ = memory.allocate_array<float>(depth(n) * round_up(s_.dx.width, 16));
-  kept_x_ = memory.allocate_array<float>(depth(s_.batch_max) * round_up(in, kernels.a_rows));
-  if (packs_dz_) kept_dz_ = memory.allocate_array<float>(depth(s_.batch_max) * n16);
+  if (skip_x_)
+    squeezed_x_ = memory.allocate(LiveColumns::bytes(s_.x.width, s_.batch_max, s_.x.type));
   if (skip_x_ || skip_dz_) {
-    const auto squeezed = [&](size_t width, DType type) {
-      return memory.allocate(LiveColumns::bytes(static_cast<uint32_t>(width), s_.batch_max, type));
-    };
-    squeezed_x_ = squeezed(in, s_.x.type);
-    squeezed_dz_ = squeezed(n, s_.dz.type);
-    squeezed_dx_ = squeezed(in, DType::kF32);
     small_ = memory.allocate_array<float>(in * n + 16);
     marks_x_ = memory.allocate_array<uint32_t>(parts * live_x_.words());
     marks_dz_ = memory.allocate_array<uint32_t>(parts * live_dz_.words());
   }
+  const size_t bytes = place_scratch(nullptr);
+  if (s_.alone)
+    memory.reserve_scratch(bytes);
+  else
+    place_scratch(static_cast<char*>(memory.allocate(bytes)));
   find_panels();
+}
+
+// What lasts from keep() to backward_weights(), laid out from `base` on; returns its bytes.
+size_t FcProducts::place_scratch(char* base) {
+  size_t used = 0;
+  const auto take = [&](size_t bytes) {
+    char* const at = base == nullptr ? nullptr : base + used;
+    used += round_up(bytes, 64);
+    return at;
+  };
+  const size_t deep = depth(s_.batch_max) * sizeof(float);
+  kept_x_ = reinterpret_cast<float*>(take(deep * round_up(s_.x.width, kernels_.a_rows)));
+  if (packs_dz_) kept_dz_ = reinterpret_cast<float*>(take(deep * sums_stride_));
+  if (skip_dz_) squeezed_dz_ = take(LiveColumns::bytes(s_.y.width, s_.batch_max, s_.dz.type));
+  if (skip_x_ && s_.dx)
+    squeezed_dx_ = take(LiveColumns::bytes(s_.x.width, s_.batch_max, s_.dx.type));
+  return used;
 }
 
 size_t FcProducts::units(size_t elements) const {
@@ -143,6 +160,7 @@ void FcProducts::forward_all(uint32_t batch) {
 }
 
 void FcProducts::keep(uint32_t first, uint32_t end, uint32_t batch) {
+  if (s_.alone) place_scratch(static_cast<char*>(memory_.scratch()));
   if (!live_dz_.all()) live_dz_.squeeze_rows(s_.dz, first, end, dz_);
   kernels_.pack_a(x_.data, x_.stride, first, end, batch, x_.width, kept_x_);
   if (!packs_dz_) return;  // rows of dz are what the product reads
@@ -307,6 +325,7 @@ void FcProducts::narrow_forward(uint32_t part) {
 }
 
 uint32_t FcProducts::begin_narrow_backward(uint32_t batch) {
+  if (s_.alone) place_scratch(static_cast<char*>(memory_.scratch()));
   if (!skip_dz_ || batch < kRowsWorth)
     live_dz_.set_all();
   else

@@ -39,6 +39,9 @@ struct FcShape {
   // The weight must then stay where it was given until the next one is, and be finite: what a
   // column of zeros meets is not looked at. NaN in x still reaches y, and NaN in dz db.
   bool skip_x = false, skip_dz = false;
+  // Nobody else works between keep() and backward_weights(): what is kept lies in NetMemory's
+  // scratch.
+  bool alone = false;
   uint32_t batch_max = 0;
   uint32_t members = 1;  // of the team: how finely dW is cut
 };
@@ -90,12 +93,14 @@ class FcProducts {
   void sum_dz(uint32_t batch);
   void take_sums(uint32_t batch, const Panel& panel, float* db);
   void find_panels();
+  size_t place_scratch(char* base);
   void pack_strips(uint32_t first, uint32_t last);
 
   FcShape s_;
   size_t pair_;
   bool packs_dz_;  // else the product reads its rows where they are
   const GemmKernels& kernels_;
+  NetMemory& memory_;
   bool skip_x_, skip_dz_;
   LiveColumns live_x_, live_dz_;
   Tensor x_, dz_, dx_;  // without dead columns
@@ -103,7 +108,7 @@ class FcProducts {
   const float* weight_given_ = nullptr;
   bool packed_ = false, transposed_packed_ = false;  // the whole weight
   std::vector<Panel> panels_;                        // of dW
-  float *bias_, *sums_, *weight_, *transposed_ = nullptr, *kept_x_, *kept_dz_ = nullptr;
+  float *bias_, *sums_, *weight_, *transposed_ = nullptr, *kept_x_ = nullptr, *kept_dz_ = nullptr;
   size_t sums_stride_;
   uint32_t *marks_x_ = nullptr, *marks_dz_ = nullptr;  // live columns of each kSumRows rows
   void *squeezed_x_ = nullptr, *squeezed_dz_ = nullptr, *squeezed_dx_ = nullptr;

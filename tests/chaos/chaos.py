@@ -120,7 +120,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--times", type=int, help="faults (or pairs of runs, or seeds) of each")
     parser.add_argument("--strict", action="store_true", help="a missed time is a failure too")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--mode", default="async", choices=("async", "half_async", "sync"))
+    parser.add_argument("--mode", default="async", choices=("async", "sync"))
     parser.add_argument("--results", type=Path, help="folder for chaos.md and chaos.json")
     parser.add_argument("--scratch", type=Path, help="kept afterwards; default: removed")
     arguments = parser.parse_args()

@@ -230,7 +230,7 @@ def replication_cost(runner: Runner, pairs: int) -> Outcome:
                    found.line)
 
 
-MODES = ("async", "half_async", "sync")
+MODES = ("async", "sync")
 # Seeds and modes take turns, so that three seeds have had all of them in every mode.
 QUALITY_FAULTS = (
     ("--kill", "worker", "--kill", "server", "--kill", "coordinator", "--times", "3"),

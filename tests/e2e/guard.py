@@ -32,10 +32,6 @@ class Guard(GuardCase):
             ("rate_100", {"worse_than_constant", "overconfident"}, job("rate_100", rate=5.0)),
             ("deep_rate_100", {"worse_than_constant", "overconfident", "dead_units"},
              job("deep_rate_100", net=DEEP, rate=5.0, dense=0.1)),
-            # What age alone does is in flux/cluster/training_guard_test.cc; here the rate helps.
-            ("old_rows", {"worse_than_constant", "not_learning", "test_auc_of_chance"},
-             job("old_rows", rate=1000.0, rule=SGD, batch=20, dense=0.1,
-                 extra="threads: 2\nshards: 4\npull_ahead: 64\npush_in_flight: 64")),
             ("shuffled_labels", {"not_learning"},
              job("shuffled_labels", rate=0.005, train="shuffled.txt", test="shuffled_test.txt")),
             ("shuffled_deep", {"not_learning", "test_auc_of_chance"},
