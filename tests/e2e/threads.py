@@ -13,9 +13,15 @@ from _words import JOB as WORDS
 from _words import make_corpus
 
 TRAIN, TEST = 6_000, 1_000
-KINDS = {"fields": ("lr", "fm", "deepfm"), "field_pairs": ("ffm",),
-         "bends": ("wide_deep", "ctr_dnn"), "crosses": ("xdeepfm", "dcn_v2"), "sequence": ("din",), "tasks": ("mmoe", "ple"),
-         "towers": ("dssm",)}
+KINDS = {
+    "fields": ("lr", "fm", "deepfm"),
+    "field_pairs": ("ffm",),
+    "bends": ("wide_deep", "ctr_dnn"),
+    "crosses": ("xdeepfm", "dcn_v2"),
+    "sequence": ("din",),
+    "tasks": ("mmoe", "ple"),
+    "towers": ("dssm",),
+}
 OVER_CRITEO = {"counting", "ctr_dnn", "dcn_v2", "deepfm", "fm", "lr"}
 THREADS = (3, 16)
 
