@@ -20,6 +20,7 @@
 #include "flux/coordinator/http_server.h"
 #include "flux/coordinator/job_master.h"
 #include "flux/election/open_election.h"
+#include "flux/main/age_note.h"
 #include "flux/main/cluster_folder.h"
 #include "flux/main/commands.h"
 #include "flux/main/job_console.h"
@@ -226,6 +227,8 @@ class CoordinatorProcess {
                              counted(job.tables.size(), "table"),
                              counted(role_.layout.shape.parameters, "dense parameter"), job.mode,
                              counted(servers(), "server"), counted(arguments_.workers, "worker")));
+    if (const std::string note = age_note(job, arguments_.workers); !note.empty())
+      events_->say(note);
     if (job.replicas > servers())
       events_->say(fmt::format(
           "warning: replicas: {}, but there is no second server: shards have no backup until "
