@@ -43,7 +43,7 @@ class Timed {
 // Rows that a member takes at a time: few enough that members end together, many enough that the
 // weights, which each block streams, are worth it.
 uint32_t rows_per_block(uint32_t batch, uint32_t members) {
-  constexpr uint32_t kRowsMax = 256, kBlocksEach = 2;
+  constexpr uint32_t kRowsMax = 256, kBlocksEach = 4;
   if (members == 1) return (batch + kSumRows - 1) / kSumRows * kSumRows;
   const uint32_t parts = row_parts(batch);
   const uint32_t each = std::max(1U, parts / (members * kBlocksEach));

@@ -183,7 +183,7 @@ void FcProducts::backward_data(uint32_t first, uint32_t end) {
 
 // Several parts for each member, so that none waits long for the last ones.
 uint32_t FcProducts::rows_per_part() const {
-  constexpr uint32_t kRows = 96;
+  constexpr uint32_t kRows = 48;
   if (s_.members == 1) return std::max(1U, x_.width);
   return static_cast<uint32_t>(
       round_up(live_x_.all() && live_dz_.all() ? kRows : kRows / 3, kernels_.a_rows));
