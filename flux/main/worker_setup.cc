@@ -1,5 +1,7 @@
 #include "flux/main/worker_setup.h"
 
+#include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "flux/nn/net.h"
@@ -29,7 +31,10 @@ Result<WorkerSetup> make_worker_setup(const RoleJob& role, const JoinReply& repl
   setup.trainer.client.shape = role.layout.shape;
   setup.trainer.slot_groups = job.slot_groups;
   setup.trainer.client.session.pushes_max = job.push_in_flight;
-  setup.team = std::make_shared<Team>(threads);
+  // The model does not depend on how many they are, and those without a core only take memory.
+  constexpr uint32_t kMembersMin = 64;
+  const uint32_t cores = std::max(kMembersMin, std::thread::hardware_concurrency());
+  setup.team = std::make_shared<Team>(std::min({threads, cores, Team::kMembersMax}));
   for (const auto& graph : role.graphs) {
     NetOptions net;
     net.precision = precision;

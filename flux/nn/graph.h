@@ -76,7 +76,7 @@ enum class UpdateKind : unsigned char {
   kOptimizer,  // the job's dense optimizer, with the mean gradient over the examples
   // w = decay * w + g. The "gradient" g is a sum over the examples of the batch (their count, the
   // sum of a feature, of its squares), so backward() writes sums. No learning rate and no scale of
-  // one touches it. When several batches are merged into one push (modes half_async and sync), the
+  // one touches it. When several batches are merged into one step (mode sync), the
   // decay is applied once and the g of all of them is added up, each once and whole.
   kSummary,
 };

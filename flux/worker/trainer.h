@@ -175,8 +175,6 @@ class Trainer {
   ProgressBook progress_;
   BatchHealth health_;  // under the book's lock
   WaitReport wait_report_;
-  // Last: late answers find it gone.
-  std::shared_ptr<Trainer*> self_ = std::make_shared<Trainer*>(this);
 };
 
 }  // namespace flux
