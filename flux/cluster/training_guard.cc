@@ -325,6 +325,7 @@ std::vector<TrainingWarning> TrainingGuard::tested(std::span<const TestedHead> h
     if (ones < kTestClassMin || zeros < kTestClassMin) continue;
     const auto phase = state_.find(at);
     const uint64_t seen = phase == state_.end() ? 0 : phase->second.seen;
+    if (phase != state_.end() && phase->second.batches < kStartBatches) continue;  // too short
     const double noise = 3 * std::sqrt((head.examples + 1) / (12 * ones * zeros));
     if (head.auc && noise <= kTestErrorMax)
       set("test_auc_of_chance", place, seen, *head.auc < 0.5 + noise,

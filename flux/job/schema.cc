@@ -221,7 +221,8 @@ void add_traffic_fields(Section* s) {
   s->value<D>(
        "pull_ahead", [](D & d) -> auto& { return d.job.pull_ahead; },
        "Staleness bound of pulls: batches of a worker whose rows are pulled before they are "
-       "needed. Faster in a cluster, but rows are up to that many batches old.")
+       "needed. Faster in a cluster, but rows are up to that many batches old. In one process "
+       "nothing is pulled ahead.")
       .between(0, 64)
       .tried_as({"prefetch", "staleness"});
   s->value<D>(

@@ -18,8 +18,10 @@ void add_job_options(CLI::App* command, JobArguments* arguments) {
 }
 
 void add_threads(CLI::App* command, JobArguments* arguments) {
-  command->add_option("--threads", arguments->threads, "trainer threads (0: one per core)")
-      ->check(CLI::Range(0, 1024));
+  command
+      ->add_option("--threads", arguments->threads,
+                   "threads that compute each batch together, per worker (0: one per core)")
+      ->check(CLI::Range(0, 4096));
 }
 
 void add_checkpoint(CLI::App* command, std::string* checkpoint) {

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -13,6 +14,18 @@
 
 namespace flux {
 namespace {
+
+// As CLI::Range, which lets NaN through.
+CLI::Validator number_in(double low, double high) {
+  const CLI::Range range(low, high);
+  return {[range](std::string& text) -> std::string {
+            double value = 0;
+            if (CLI::detail::lexical_cast(text, value) && std::isnan(value))
+              return "Value " + text + " is no number";
+            return range(text);
+          },
+          range.get_description()};
+}
 
 void add_target(CLI::App* command, TargetArguments* target) {
   command
@@ -115,7 +128,7 @@ void add_drill(CLI::App* app, Arguments* a, int* exit_code) {
   drill->add_flag("--fresh", to->fresh, "with --run: forget what an earlier run left");
   drill->add_option("--servers", to->servers, "with --run")->check(CLI::Range(1, 1000));
   drill->add_option("--workers", to->workers, "with --run")->check(CLI::Range(1, 1000));
-  drill->add_option("--threads", to->threads, "with --run: per worker")->check(CLI::Range(0, 1024));
+  drill->add_option("--threads", to->threads, "with --run: per worker")->check(CLI::Range(0, 4096));
   drill->add_option("--job-log", to->job_log, "with --run: file for the job's own output");
   drill->callback([=] { *exit_code = drill_command(*to); });
 }
@@ -255,20 +268,20 @@ void add_replay_options(CLI::App* sim, ReplayArguments* to, CLI::Option* seeds, 
   add("--examples-per-push", &to->examples_per_push, "with --train: cut batches to this size")
       ->check(CLI::Range(1, 1'000'000));
   add("--threshold", &to->threshold, "with --train: drop of the AUC that is too much (0.001)")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_in(0.0, 1.0));
   add("--memory-gb", &to->memory_gb, "with --train: for gradients that wait (4)")
-      ->check(CLI::Range(0.001, 4096.0));
+      ->check(number_in(0.001, 4096.0));
   add("--rows-lr-by-age", &to->rows_power,
       "with --train: learning rate of rows / (1 + staleness)^POWER")
       ->type_name("POWER")
-      ->check(CLI::Range(0.0, 2.0));
+      ->check(number_in(0.0, 2.0));
   add("--dense-lr-by-age", &to->dense_power, "with --train: the same of dense values")
       ->type_name("POWER")
-      ->check(CLI::Range(0.0, 2.0));
+      ->check(number_in(0.0, 2.0));
   add("--compensate", &to->compensation,
       "with --train: g + LAMBDA |g| (w now - w then) instead of the gradient g")
       ->type_name("LAMBDA")
-      ->check(CLI::Range(-1e6, 1e6));
+      ->check(number_in(-1e6, 1e6));
   sim->add_option("--set", to->job.sets, "with --train: as in flux run")
       ->needs(train)
       ->take_all()

@@ -94,7 +94,12 @@ std::string replay_text(const ReplaySetting& setting, std::span<const ReplayResu
       "each make it\n";
   text += traffic_text(setting, base.traffic);
   const auto from = quality_falls_from(results, setting.threshold);
-  if (results.size() > 1 && from)
+  if (results.size() > 1 && from && *from < 2)
+    text += fmt::format(
+        "quality falls somewhere below {} workers: try ages between, such as --staleness "
+        "0,1,2,4\n",
+        workers_of(results[1]));
+  else if (results.size() > 1 && from)
     text += fmt::format("quality falls from about {:.0f} workers: there the AUC is {} lower\n",
                         *from, setting.threshold);
   else if (results.size() > 1)

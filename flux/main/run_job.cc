@@ -146,8 +146,7 @@ class EmbeddedRun {
   Result<WorkerSetup> set_up(const JoinReply& reply) {
     FLUX_ASSIGN_OR_RETURN(const auto space, jobs_.find(reply.incarnation));
     FLUX_ASSIGN_OR_RETURN(WorkerSetup setup, make_worker_setup(role_, reply, threads_));
-    // A call in this process costs nothing, so dense values need not be as old as rows.
-    setup.trainer.separate_dense = setup.trainer.pull_ahead > 0;
+    setup.trainer.pull_ahead = 0;  // a call in this process has no wait to be hidden
     // Whatever number the server has in this life of the job: it is the one here.
     setup.reach = [space](ServerId, const std::string&) {
       return std::shared_ptr<ServerPort>(space, space->server());
