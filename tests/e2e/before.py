@@ -233,7 +233,7 @@ class Before(Case):
         self.assertIn("\\fB\\-\\-fresh\\fR\n", page, "a switch takes no value")
         self.assertIn("\\fB\\-\\-help\\fR\n", page)
         self.assertIn("\\fB\\-\\-threads\\fR \\fIINT\\fR\n", page)
-        self.assertIn(" From 0 to 1024.\n", page)
+        self.assertIn(" From 0 to 4096.\n", page)
         self.assertIn("\\fB\\-\\-hosts\\fR \\fIFILE\\fR\n", page)
         self.assertEqual(self.flux("man", "data", "convert").out,
                          self.flux("man", "data convert").out)
